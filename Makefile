@@ -22,23 +22,26 @@ CLANG   ?= $(firstword $(shell command -v clang clang-14 clang-16 clang-19 2>/de
 LLVM_STRIP ?= $(firstword $(shell command -v llvm-strip llvm-strip-14 llvm-strip-16 llvm-strip-19 2>/dev/null) llvm-strip-14)
 BPFTOOL ?= $(firstword $(shell PATH=$$PATH:/usr/sbin command -v bpftool 2>/dev/null) /usr/sbin/bpftool)
 PYTHON  ?= /usr/bin/python3
-CFLAGS  ?= -O2 -g
+# Sanitizers find at -O1 what they find at -O2, and what the compiler would leave out there; it builds in two thirds of the time.
+# Some warnings need the ranges that only -O2 works out, and are given there.
+CFLAGS  ?= $(if $(filter 1,$(SANITIZE) $(TSAN)),-O1,-O2) -g
 # Headers of this host for the BPF target, for which clang knows none. They come last.
 BPF_INCLUDES = $(patsubst %,-idirafter /usr/include/%,$(wordlist 1,1,$(shell $(CLANG) -print-multiarch 2>/dev/null)))
 V ?= 0
 Q := $(if $(filter 1,$(V)),,@)
 say = $(if $(filter 1,$(V)),,@printf '  %-7s %s\n' $(1) $(2))
 
+ONLY_AT_O2 := -Wno-format-truncation -Wno-maybe-uninitialized
 ifeq ($(SANITIZE),1)
 OUT := build/asan
-SAN := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+SAN := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer $(ONLY_AT_O2)
 else ifeq ($(FUZZ),1)
 OUT := build/fuzz
 CC  := $(CLANG)
 SAN := -fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 else ifeq ($(TSAN),1)
 OUT := build/tsan
-SAN := -fsanitize=thread -fno-omit-frame-pointer
+SAN := -fsanitize=thread -fno-omit-frame-pointer $(ONLY_AT_O2)
 else
 OUT := build
 SAN :=
@@ -49,12 +52,16 @@ WARN     := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wno
 ALL_CFLAGS = -std=gnu17 -D_GNU_SOURCE -DTOOL_VERSION='"$(VERSION)"' -I. -I$(OBJ) $(WARN) $(PATH_MAP) $(CFLAGS) $(SAN)
 # Paths of the checkout stay out of debug information: the same source gives the same bytes anywhere.
 PATH_MAP := -ffile-prefix-map='$(CURDIR)'=.
-LDLIBS_CAPTURE   = -lbpf -larchive -lelf -lz -lzstd -lseccomp -lpthread
-LDLIBS_SYMBOLIZE = -ldw -lelf -lunwind-$(MACHINE) -lunwind -larchive -ljansson -lzstd -llzma -lz -liberty -lm
+LDLIBS_CAPTURE   = -lbpf $(LIBARCHIVE) -lelf -lz -lzstd -lseccomp -lpthread
+LDLIBS_SYMBOLIZE = -ldw -lelf -lunwind-$(MACHINE) -lunwind -larchive -ljansson -lncursesw -ltinfo -lzstd -llzma -lz -liberty -lm -lpthread
 
+# A pycap with libraries loads libarchive when it is needed.
+LIBARCHIVE :=
 # STATIC=1 links pycap with Debian's static libraries. Of libarchive's formats only tar is used, but its table of
 # formats names all of them; those that need yet more libraries stay out.
 ifeq ($(STATIC),1)
+LIBARCHIVE := -larchive
+STATIC_OBJ := $(OBJ)/static/capture/archive/libarchive.o
 LINK_CAPTURE := -static-pie $(foreach f,7zip iso9660 mtree mtree_classic xar zip,-Wl,--defsym=archive_write_set_format_$f=abort)
 LDLIBS_CAPTURE += -llzma -lbz2
 endif
@@ -82,7 +89,7 @@ obj = $(1:%.c=$(OBJ)/%.o)
 .PHONY: all
 all: $(OUT)/pycap $(OUT)/pysym ## build/pycap and build/pysym; V=1 shows commands, SANITIZE=1 builds into build/asan, STATIC=1 a pycap without libraries
 
-$(OUT)/pycap: $(OBJ)/capture/main.o $(CAPTURE_LIB) $(FORMATS_LIB) $(OBJ)/pycap.link
+$(OUT)/pycap: $(OBJ)/capture/main.o $(STATIC_OBJ) $(CAPTURE_LIB) $(FORMATS_LIB) $(OBJ)/pycap.link
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) $(LINK_CAPTURE) $(LDFLAGS) -o $@ $(filter-out %.link,$^) $(LDLIBS_CAPTURE)
 
@@ -109,6 +116,11 @@ $(OBJ)/%.o: %.c | build/.needs-build
 	$(call say,CC,$<)
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
+$(STATIC_OBJ): $(OBJ)/static/%.o: %.c | build/.needs-build
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CC) -DLIBARCHIVE_LINKED $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+
 $(call obj,$(SKELETON_USERS)): | $(SKELETON)
 
 # The page of the format html, which is part of the program: a template, and styles and scripts that become one each,
@@ -130,21 +142,38 @@ $(HTML_PAGE): $(HTML_FOLDER)/page.sh $(HTML_PARTS) Makefile
 $(OBJ)/$(HTML_FOLDER)/assets.o: ALL_CFLAGS += -DHTML_PAGE='"$(HTML_PAGE)"'
 $(OBJ)/$(HTML_FOLDER)/assets.o: $(HTML_PAGE)
 
-$(OBJ)/bpf/%.bpf.o: bpf/%.bpf.c | build/.needs-build
-	@mkdir -p $(@D)
-	$(call say,BPF,$<)
-	$(Q)$(CLANG) -target bpf -mcpu=v3 -O2 -g -Wall -Wextra -Wno-unused-function -Werror $(PATH_MAP) -D__TARGET_ARCH_$(ARCH) -I. $(BPF_INCLUDES) -MMD -MP -MF $@.d -MT $@ -c -o $@ $<
-	$(Q)$(LLVM_STRIP) -g $@
+# Into a folder: $(OBJ), or $(STAGES) for the sampler that counts by stage.
+define bpf_rules
+$(1)/bpf/%.bpf.o: bpf/%.bpf.c | build/.needs-build
+	@mkdir -p $$(@D)
+	$$(call say,BPF,$$@)
+	$$(Q)$$(CLANG) -target bpf -mcpu=v3 -O2 -g -Wall -Wextra -Wno-unused-function -Werror $$(PATH_MAP) $(2) -D__TARGET_ARCH_$$(ARCH) -I. $$(BPF_INCLUDES) -MMD -MP -MF $$@.d -MT $$@ -c -o $$@ $$<
+	$$(Q)$$(LLVM_STRIP) -g $$@
 
-$(OBJ)/bpf/%.skel.h: $(OBJ)/bpf/%.bpf.o
-	$(call say,SKEL,$@)
-	$(Q)$(BPFTOOL) gen skeleton $< name $(subst .,_,$(notdir $*))_bpf >$@.tmp && mv $@.tmp $@
+$(1)/bpf/%.skel.h: $(1)/bpf/%.bpf.o
+	$$(call say,SKEL,$$@)
+	$$(Q)$$(BPFTOOL) gen skeleton $$< name $$(subst .,_,$$(notdir $$*))_bpf >$$@.tmp && mv $$@.tmp $$@
+endef
+STAGES := $(OBJ)/stages
+$(eval $(call bpf_rules,$(OBJ),))
+$(eval $(call bpf_rules,$(STAGES),-DPYCAP_STAGES))
+
+# pycap with that sampler, for tests/bench/stages.py: what includes the skeleton is compiled anew.
+$(STAGES)/%.o: %.c $(STAGES)/bpf/sampler.skel.h
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CC) -I$(STAGES) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+
+$(OUT)/tools/pycap_stages: $(OBJ)/capture/main.o $(SKELETON_USERS:%.c=$(STAGES)/%.o) $(CAPTURE_LIB) $(FORMATS_LIB)
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS_CAPTURE)
 
 # ---- what has to be installed ----
 # tests/needs.sh looks for what a goal needs; if something is missing it names it, and the goal fails. The goals in
 # INSTALLING_* install Debian's packages first (tests/deps.sh). No other goal installs anything, but deps and deps-test.
-DEB_BUILD := gcc libc6-dev clang-14 llvm-14 libbpf-dev libelf-dev libdw-dev libunwind-dev libjansson-dev libzstd-dev libarchive-dev libxxhash-dev libiberty-dev zlib1g-dev liblzma-dev libbz2-dev libseccomp-dev libcurl4-gnutls-dev bpftool scdoc
-DEB_TEST  := libcmocka-dev python3 python3-pytest python3-protobuf python3-yaml dwz linux-perf binutils musl-tools debuginfod openssl zstd bzip2 xz-utils
+DEB_BUILD := gcc libc6-dev clang-14 llvm-14 libbpf-dev libelf-dev libdw-dev libunwind-dev libjansson-dev libzstd-dev libarchive-dev libxxhash-dev libiberty-dev zlib1g-dev liblzma-dev libbz2-dev libseccomp-dev libcurl4-gnutls-dev libncurses-dev bpftool scdoc
+DEB_TEST  := libcmocka-dev python3 python3-pytest python3-protobuf python3-yaml dwz linux-perf binutils musl-tools debuginfod openssl tmux zstd bzip2 xz-utils
 # 184 MB to fetch, 655 MB installed, a minute. Where it cannot be had, the tests of the page are skipped.
 DEB_BROWSER := chromium
 DEB_DEB   := dpkg-dev binutils
@@ -153,7 +182,7 @@ DEB_DEMO  := python3 python3-dev
 DEB_BENCH := python3 python3-venv linux-perf
 INSTALLING_test  := check check-long check-stores hostile check-unit check-asan check-tsan check-tsan-run check-kernels soak
 INSTALLING_demo  := demo
-INSTALLING_bench := bench
+INSTALLING_bench := bench bench-quick
 INSTALLING_fuzz  := fuzz fuzz-long fuzz-run
 INSTALLING_deb   := deb
 INSTALLED := $(foreach k,test demo bench fuzz deb,$(if $(filter $(INSTALLING_$k),$(MAKECMDGOALS)),build/.deps-$k))
@@ -190,7 +219,8 @@ TRACE_TOOLS := $(OUT)/tools/make_trace $(OUT)/tools/make_bomb $(OUT)/tools/trace
 TRACE_TOOLS += $(OUT)/tools/compare_draws $(OUT)/tools/measure
 # Sends to stores of profiles, for tests.
 STORE_TOOLS := $(OUT)/tools/store_send
-TASK_TOOLS := $(OUT)/tools/read_tasks
+# For live tests.
+LIVE_TOOLS := $(OUT)/tools/read_tasks $(OUT)/tools/pycap_stages
 $(TRACE_TOOLS): $(OUT)/tools/%: $(OBJ)/tests/tools/%.o $(FORMATS_LIB)
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
@@ -220,15 +250,15 @@ KERNELS ?= 5.10 6.1 6.12 newest
 .PHONY: check check-unit check-long check-stores check-asan check-tsan check-tsan-run check-kernels
 ifeq ($(origin TEST),command line)
 TEST_QUOTED := '$(subst ','\'',$(TEST))'
-check: all $(TRACE_TOOLS) $(STORE_TOOLS) $(TASK_TOOLS) $(patsubst %,$(OUT)/tests/%,$(shell sh tests/check-one.sh --programs $(TEST_QUOTED)))
+check: all $(TRACE_TOOLS) $(STORE_TOOLS) $(LIVE_TOOLS) $(patsubst %,$(OUT)/tests/%,$(shell sh tests/check-one.sh --programs $(TEST_QUOTED)))
 	$(Q)PYTHON=$(PYTHON) sh tests/check-one.sh $(OUT) $(TEST_QUOTED)
 else
-check: all $(MAN) $(UNIT_BIN) $(TRACE_TOOLS) $(STORE_TOOLS) $(TASK_TOOLS) ## unit, golden and live tests; TEST=merge runs one file or test (tests/README.md)
+check: all $(MAN) $(UNIT_BIN) $(TRACE_TOOLS) $(STORE_TOOLS) $(LIVE_TOOLS) ## unit, golden and live tests; TEST=merge runs one file or test (tests/README.md)
 	$(Q)PYTHON=$(PYTHON) sh tests/check.sh $(OUT) $(UNIT_BIN)
 endif
 check-unit: all $(UNIT_BIN) ## unit tests only: no privilege, no kernel
 	$(Q)sh tests/run-unit.sh $(OUT)/tests $(UNIT_BIN)
-check-long: all $(TRACE_TOOLS) $(STORE_TOOLS) $(TASK_TOOLS) ## the tests that are too long for every run; minutes
+check-long: all $(TRACE_TOOLS) $(STORE_TOOLS) $(LIVE_TOOLS) ## the tests that are too long for every run; minutes
 	$(Q)PYCAP="$(CURDIR)/$(OUT)/pycap" PYSYM="$(CURDIR)/$(OUT)/pysym" $(PYTHON) -m pytest -q -rs --tb=short --durations=0 -m long tests/integration
 check-stores: all $(TRACE_TOOLS) ## push to real stores: make check-stores PARCA=path PYROSCOPE=path
 	$(Q)PYCAP="$(CURDIR)/$(OUT)/pycap" PYSYM="$(CURDIR)/$(OUT)/pysym" PARCA="$(PARCA)" PYROSCOPE="$(PYROSCOPE)" \
@@ -263,7 +293,7 @@ FUZZ_BIN := $(FUZZ_SRC:tests/fuzz/%.c=$(OUT)/%)
 FUZZED := $(patsubst %.c,%,$(wildcard capture/host/*.c) $(filter-out %/outputs.c %/interrupt.c,$(wildcard capture/output/*.c)))
 FUZZED += $(patsubst %.c,%,$(wildcard capture/event/*.c))
 FUZZED += capture/asyncio/task_walk capture/asyncio/task_frames capture/asyncio/task_sets capture/asyncio/task_awaiters capture/asyncio/task_table
-FUZZED += capture/process/program capture/session/command_note symbolize/binary/archive symbolize/stack/perf_map
+FUZZED += capture/process/program capture/session/command_note capture/when/condition symbolize/binary/archive symbolize/stack/perf_map
 FUZZED += symbolize/source/source_path symbolize/source/source_text symbolize/push/profile symbolize/push/message symbolize/push/label_rule symbolize/push/label_map
 FUZZED += symbolize/push/state_file symbolize/push/ledger
 FUZZED += symbolize/push/verdict symbolize/push/store_url symbolize/push/store_kind symbolize/push/pyroscope symbolize/push/parca
@@ -284,11 +314,16 @@ fuzz-run: $(FUZZ_BIN) $(OUT)/tools/make_trace
 	$(Q)sh tests/fuzz/run.sh $(OUT) $(FUZZ_SECONDS) $(or $(FUZZERS),$(notdir $(FUZZ_BIN)))
 
 # ---- to look at ----
-.PHONY: demo bench
+.PHONY: demo bench bench-quick bench-claims
 demo: all ## record and symbolize a small program
 	$(Q)CC="$(CC)" sh tests/demo.sh $(OUT)
-bench: all $(OUT)/tools/empty_tick ## measure beside perf and others; 30 minutes, see docs/benchmarks.md
+BENCH_TOOLS := $(addprefix $(OUT)/tools/,empty_tick make_trace measure pycap_stages)
+bench: all $(BENCH_TOOLS) ## measure beside perf and others; 40 minutes, see docs/benchmarks.md
 	$(Q)$(PYTHON) tests/bench/bench.py $(BENCH)
+bench-quick: all $(BENCH_TOOLS) ## the claims of docs/benchmarks.md alone, in three minutes
+	$(Q)$(PYTHON) tests/bench/bench.py --quick $(BENCH)
+bench-claims: all $(BENCH_TOOLS) ## all tables of docs/benchmarks.md: BENCH="FOLDER --against OLD/pycap"; 25 minutes
+	$(Q)$(PYTHON) tests/bench/claims.py $(BENCH)
 
 .PHONY: install deb clean help
 COMPLETIONS := $(prefix)/share/bash-completion/completions

@@ -37,6 +37,7 @@ enum bpf_map_type {
     BPF_MAP_TYPE_ARRAY = 2,
     BPF_MAP_TYPE_PERCPU_ARRAY = 6,
     BPF_MAP_TYPE_LRU_HASH = 9,
+    BPF_MAP_TYPE_ARRAY_OF_MAPS = 12,
     BPF_MAP_TYPE_RINGBUF = 27,
 };
 /* Those that bpf_core_enum_value_exists() is asked about. */
@@ -69,13 +70,14 @@ struct sched_info {
 };
 /* A CPU's queue of threads that want to run, and the group's part of it that a thread belongs to. */
 struct rq {
-    __u64 clock;
+    __u64 clock, clock_task;
 };
 struct cfs_rq {
     struct rq *rq;
 };
 struct sched_entity {
     struct cfs_rq *cfs_rq;
+    __u64 exec_start;
 };
 /* What the threads of a process share. */
 struct signal_struct {

@@ -14,10 +14,14 @@
  * of the next entry, so an entry holds the stack pointer only; the CFA of the last frame
  * is `last_cfa`. (Behind a signal frame the stack may go on anywhere.)
  *
- * The stack is read upwards in pieces of 1 KiB, since frames follow each other there;
+ * The stack lies in a buffer (bpf/live_stack.h), which may hold its beginning already.
+ * Above that it is read upwards in pieces of 1 KiB, since frames follow each other there;
  * larger pieces push more out of the caches than they save in reads. Slots below the
  * stack pointer, from which an epilogue has popped a register, are read in the red zone
  * only: further down the register has its value again.
+ *
+ * Rows that were found are kept in a cache, from which most frames are unwound in a short
+ * loop: bpf/native_rows.h.
  *
  * Executable memory without tables is code that a program made. If a known epilogue
  * stands behind the call (the trampolines of CPython's -X perf), the step is what that
@@ -27,18 +31,20 @@
  *   NATIVE_MAPPING(u, address)  sets u->mapping; 0, or the loss reason
  *   NATIVE_ROW(u, n), NATIVE_INDEX(u, n), NATIVE_WIDE(u, n)
  *                               pointers to row, index entry, wide row n of u->mapping, or NULL
+ *   NATIVE_STACK(u)             the struct live_stack to read through
+ *   NATIVE_READ(u, address)     native_read_word(), in a function of its own where that is worth a call
  * On the host they are defined here, for struct native_host.
  */
 #ifndef BPF_NATIVE_UNWIND_H
 #define BPF_NATIVE_UNWIND_H
 
 #include "bpf/arch.h"
+#include "bpf/live_stack.h"
 #include "bpf/walk.h"
 #include "formats/elf/unwind_row.h"
 
 #define NATIVE_MAX WIRE_NATIVE_MAX
-#define NATIVE_WINDOW 1024            /* bytes of stack read at a time */
-#define NATIVE_WINDOW_MASK (NATIVE_WINDOW - 1)
+#define NATIVE_PIECE 1024             /* bytes of stack read at a time */
 #define NATIVE_BELOW 64               /* bytes read below the slot wanted, for other slots of the frame */
 #define NATIVE_FP_MAX (1ull << 20)    /* a larger frame found by frame pointer is not believed */
 #define NATIVE_STACK_MAX (1ull << 30) /* further above the stack pointer words are read singly */
@@ -89,12 +95,13 @@ struct native_host {
 #define NATIVE_ROW(u, n) ((n) < (u)->mapping.row_count ? &(u)->host.table->rows[n] : NULL)
 #define NATIVE_INDEX(u, n) ((n) < (u)->mapping.index_count ? &(u)->host.table->index[n] : NULL)
 #define NATIVE_WIDE(u, n) ((n) < (u)->mapping.wide_count ? &(u)->host.table->wide[n] : NULL)
+#define NATIVE_STACK(u) (&(u)->stack)
+#define NATIVE_READ(u, address) native_read_word(u, address)
 #endif
 
 struct native_unwind {
     __u64 registers[ARCH_REGISTERS]; /* DWARF order; of the frame to be looked at next */
     __u64 last_cfa;                  /* of the outermost entry; WIRE_CFA_NONE: not known */
-    __u64 window_start, window_len;  /* the piece of the stack in `window` */
     /* Of the next frame. */
     __u32 exact;   /* it was interrupted: all registers are known */
     __u32 fp_known, bx_known;
@@ -104,30 +111,48 @@ struct native_unwind {
     __u32 end;     /* the loss reason that ended it; LOSS_complete; 0: it has not ended */
     __u32 other;   /* enum unwind_other, if such a row ended it */
     __u32 guesses; /* entries marked NATIVE_GUESSED */
+    __u32 cached;  /* entries whose rows were in the cache */
     __u32 low, high; /* of the search; in memory, so that the verifier does not follow their values */
     struct native_mapping mapping;
-    /* What was read last: a word, machine code, a signal frame's registers, a piece of the stack. */
-    __u64 word;
+    /* For the cache of rows: see bpf/native_rows.h. */
+    __u64 row_tag;
+    __u32 row_key;
+    __u32 met_rule; /* the row that the last step went by, if it may be kept; 0: none */
+    __u64 met_at;   /* … and where it holds */
+    /* What was read last: a word, machine code, a signal frame's registers. */
+    PY_U64 word;
     union {
         __u64 word;
         __u8 bytes[ARCH_SIGRETURN_LEN];
     } code;
     __u64 saved[ARCH_REGISTERS];
-    __u8 window[NATIVE_WINDOW_MASK + 1 + 8];
 #ifndef __bpf__
+    struct live_stack stack;
     struct walk_memory memory;
     struct native_host host;
 #endif
 };
 
-/* Begins at u->registers. The caller has set these and, on the host, u->memory and u->host. */
+/*
+ * Begins at u->registers, without a cache. The caller has set these and, on the host, u->memory and u->host. On the host
+ * the stack's buffer is empty then; under BPF it holds what was read for the sample.
+ */
 WALK_INLINE void native_begin(struct native_unwind *u)
 {
     u->exact = u->fp_known = u->bx_known = 1;
-    u->guessed = u->guesses = u->count = u->end = u->other = 0;
-    u->window_start = u->window_len = 0;
+    u->guessed = u->guesses = u->cached = u->count = u->end = u->other = 0;
+    u->row_key = u->met_rule = 0;
+#ifndef __bpf__
+    u->stack.len_bytes = 0;
+#endif
     u->mapping.start = u->mapping.end = 0;
     u->last_cfa = WIRE_CFA_NONE;
+}
+
+/* What a row says, without where. */
+WALK_INLINE __u32 native_rule_of(const struct unwind_row *row)
+{
+    return row->cfa8 | (__u32)row->type << 16 | (__u32)(__u8)row->rbp8 << 24;
 }
 
 WALK_INLINE int native_end(struct native_unwind *u, __u32 reason)
@@ -145,34 +170,36 @@ WALK_INLINE int native_needs_help(__u32 end)
     return end == LOSS_table_missing || end == LOSS_no_mapping || end == LOSS_no_module;
 }
 
-/* Reads a word, mostly of the stack. 0: it could be read. */
+/* Reads a word, mostly of the stack, into u->word. 0: it could be read. */
+WALK_INLINE int native_read_word(struct native_unwind *u, __u64 address)
+{
+    struct live_stack *k = NATIVE_STACK(u);
+    __u64 above = address - u->registers[ARCH_SP], start = address - (above < NATIVE_BELOW ? above : NATIVE_BELOW);
+
+    if (!live_stack_u64(k, address, &u->word))
+        return 0;
+    if (above < NATIVE_STACK_MAX) {
+        __u64 len = NATIVE_PIECE;
+        if (WALK_READ(u, k->bytes, NATIVE_PIECE, start)) {
+            /* The stack may end with the page. */
+            len = ARCH_PAGE_BYTES - (start & (ARCH_PAGE_BYTES - 1));
+            NATIVE_LIMIT(len, NATIVE_PIECE - 1);
+            if (WALK_READ(u, k->bytes, len, start))
+                len = 0;
+        }
+        k->start = start;
+        k->len_bytes = len;
+        if (!live_stack_u64(k, address, &u->word))
+            return 0;
+    }
+    return WALK_READ(u, &u->word, sizeof u->word, address) != 0;
+}
+
 WALK_INLINE int native_read(struct native_unwind *u, __u64 address, __u64 *out)
 {
-    __u64 sp = u->registers[ARCH_SP], at = address - u->window_start;
-
-    if (address < u->window_start || at >= u->window_len || at + sizeof(__u64) > u->window_len) {
-        __u64 above = address - sp, start = address - (above < NATIVE_BELOW ? above : NATIVE_BELOW);
-        __u64 len = NATIVE_WINDOW;
-        if (above < NATIVE_STACK_MAX) {
-            if (WALK_READ(u, u->window, NATIVE_WINDOW, start)) {
-                /* The stack may end with the page. */
-                len = ARCH_PAGE_BYTES - (start & (ARCH_PAGE_BYTES - 1));
-                NATIVE_LIMIT(len, NATIVE_WINDOW - 1);
-                if (WALK_READ(u, u->window, len, start))
-                    len = 0;
-            }
-            u->window_start = start;
-            u->window_len = len;
-            at = address - start;
-        }
-        if (at >= u->window_len || at + sizeof(__u64) > u->window_len) {
-            if (WALK_READ(u, &u->word, sizeof u->word, address))
-                return 1;
-            *out = u->word;
-            return 0;
-        }
-    }
-    *out = WALK_U64(u->window, at, NATIVE_WINDOW_MASK);
+    if (NATIVE_READ(u, address))
+        return 1;
+    *out = u->word;
     return 0;
 }
 
@@ -418,6 +445,7 @@ WALK_INLINE int native_step(struct native_unwind *u, struct native_frame *frames
     u->count++;
     u->guesses += u->guessed;
     u->guessed = 0;
+    u->met_rule = 0;
     u->last_cfa = WIRE_CFA_NONE;
     if (at < u->mapping.start || at >= u->mapping.end) {
         __u32 reason = NATIVE_MAPPING(u, at);
@@ -437,6 +465,10 @@ WALK_INLINE int native_step(struct native_unwind *u, struct native_frame *frames
         row = NATIVE_ROW(u, u->low);
     if (row && row->pc <= (__u32)(at - u->mapping.base))
         type = UNWIND_TYPE(row->type);
+    if (type == UNWIND_RSP || type == UNWIND_RBP || type == UNWIND_END) {
+        u->met_at = at;
+        u->met_rule = native_rule_of(row);
+    }
     if (type == UNWIND_RSP || type == UNWIND_RBP || type == UNWIND_PLT)
         return native_plain(u, row);
     if (type == UNWIND_END)

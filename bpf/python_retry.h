@@ -23,7 +23,7 @@
 #ifndef BPF_PYTHON_RETRY_H
 #define BPF_PYTHON_RETRY_H
 
-#include "bpf/python_walk.h"
+#include "bpf/python_fast.h"
 
 enum walk_attempt {
     WALK_BY_RECORD,   /* by registers that may name a _PyCFrame, one after another */
@@ -39,6 +39,7 @@ enum walk_attempt {
 #define WALK_LOCALS_BYTES 1024
 #define WALK_LINK_BYTES (64 << 10) /* a frame's caller lies no further below it in the thread's data stack */
 #define WALK_SCAN_BYTES 512      /* of the stack are looked at in one go, */
+#define WALK_SCAN_PART_BYTES 64
 #define WALK_SCAN_MAX_BYTES 8192 /* and so many in all: those between two activations */
 
 /* Whether a _PyCFrame may lie at `address`: further out on the stack than the newest, or in the thread state. */
@@ -108,9 +109,31 @@ WALK_INLINE PY_U64 walk_find_entered(struct py_walk *w, const PY_U64 *registers)
 }
 
 /*
- * 3.11: the innermost _PyCFrame on the next piece of the stack whose current_frame a register names, too; 0: there is none.
- * The member `previous` lies behind it.
+ * 3.11: a few words of the stack, which were read from `start` on, from the offset `at` on: sets cursor.found to the address of
+ * the first that a register has, too, and that may be a _PyCFrame's current_frame. The member `previous` lies behind it.
  */
+WALK_INLINE void walk_scan_part(struct py_walk *w, const PY_U64 *registers, PY_U64 start, PY_U64 at)
+{
+    struct walk_cursor *c = &w->cursor;
+
+    for (int i = 0; i < WALK_SCAN_PART_BYTES && !c->found; i += 8) {
+        PY_U64 frame = WALK_U64(w->frames.bytes, at + i, WALK_FRAMES_MASK);
+        if (frame && walk_is_older(w, WALK_U64(w->frames.bytes, at + i + 8, WALK_FRAMES_MASK)) &&
+            WALK_HAS_REGISTER(registers, frame))
+            c->found = start + at + i;
+        WALK_FORGET();
+    }
+}
+
+/* A function of its own under BPF: the verifier looks at each round of a loop. */
+#ifdef __bpf__
+int scan_part(PY_U64 start, PY_U64 at);
+#define WALK_SCAN_PART(w, registers, start, at) ((void)(registers), scan_part(start, at))
+#else
+#define WALK_SCAN_PART(w, registers, start, at) walk_scan_part(w, registers, start, at)
+#endif
+
+/* 3.11: the innermost _PyCFrame on the next piece of the stack whose current_frame a register names, too; 0: there is none. */
 WALK_INLINE PY_U64 walk_scan_records(struct py_walk *w, const PY_U64 *registers)
 {
     struct walk_cursor *c = &w->cursor;
@@ -120,17 +143,8 @@ WALK_INLINE PY_U64 walk_scan_records(struct py_walk *w, const PY_U64 *registers)
     c->found = w->frames.len_bytes = 0;
     if (WALK_READ(w, w->frames.bytes, WALK_SCAN_BYTES + 8, start))
         return 0;
-    for (PY_U64 at = 0; at < WALK_SCAN_BYTES; at += 8) {
-        PY_U64 frame = WALK_U64(w->frames.bytes, at, WALK_FRAMES_MASK);
-        if (!frame || !walk_is_older(w, WALK_U64(w->frames.bytes, at + 8, WALK_FRAMES_MASK)))
-            continue;
-        WALK_UNROLL
-        for (int i = 0; i < ARCH_GENERAL_REGISTERS; i++) {
-            if (!c->found && registers[i] == frame)
-                c->found = start + at;
-            WALK_FORGET();
-        }
-    }
+    for (PY_U64 at = 0; at < WALK_SCAN_BYTES && !c->found; at += WALK_SCAN_PART_BYTES)
+        WALK_SCAN_PART(w, registers, start, at);
     if (!c->found)
         return 0;
     c->scanned -= start + WALK_SCAN_BYTES - ARCH_WORD_BYTES - c->found; /* goes on behind what was found */
@@ -208,7 +222,7 @@ static inline void walk_all(struct py_walk *w, const PY_U64 *registers, struct w
         }
     } else if (!walk_begin(w)) {
         do {
-            while (!walk_step(w, entries)) {
+            while (walk_fast(w, entries) || !walk_step(w, entries)) {
             }
         } while (!walk_retry(w, registers, registers != NULL));
     }

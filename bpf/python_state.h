@@ -9,14 +9,15 @@
 #ifndef BPF_PYTHON_STATE_H
 #define BPF_PYTHON_STATE_H
 
-#include "bpf/walk.h"
+#include "bpf/live_stack.h"
 
 #define WALK_FRAME_MAX PY_FRAME_READ_MAX /* bytes of a frame that are looked at */
 #define WALK_FRAMES_MASK 8191    /* of walk_frames.bytes */
 #define WALK_FRAME_APART 8064    /* where in walk_frames.bytes a frame outside of the window is read to */
 #define WALK_FRAME_APART_MASK 127
 #define WALK_HEADER_MASK 255
-#define WALK_CODES 64            /* code objects that are remembered during a sample; a power of two */
+#define WALK_CODES 512           /* code objects that are remembered; a power of two */
+#define WALK_TRACEABLE_MAX 0xffffff
 
 /* Set by the caller before a walk. The walk does not write to it. */
 struct walk_config {
@@ -73,6 +74,8 @@ struct walk_result {
     PY_U64 tstate;         /* the running thread's state; 0: it has none, or none was found */
     PY_U64 interpreter;    /* address of the PyInterpreterState it runs in; 0: could not be read */
     PY_U64 interpreter_id; /* WIRE_INTERPRETER_ID_NONE: not known */
+    PY_U32 alone;          /* there has never been another interpreter in the process, as far as that was looked at */
+    PY_U32 reserved;
     PY_U32 gil;            /* WIRE_GIL_KNOWN, WIRE_GIL */
     PY_U32 ambiguous;      /* the thread has several states, and which of them it runs in can't be told */
     PY_U32 entry_count;    /* entries made, frames and ends of runs */
@@ -83,23 +86,26 @@ struct walk_result {
     PY_U64 new_code;
     PY_U32 new_fingerprint;
     PY_U32 task_len_bytes; /* of `task`; 0: no task runs, or its name is not known */
-    PY_U8 task[WIRE_TASK_MAX + 8];
+    PY_U8 task[WIRE_TASK_MAX + 8] __attribute__((aligned(8))); /* so that words of it are written at once */
 };
 
-/* What was found out about a code object earlier in the same sample. */
+/* What was found out about a code object, earlier in the same sample or since when no code object was made. */
 struct walk_code {
     PY_U64 address;
-    PY_U32 sample; /* the sample it is valid for */
+    PY_U64 epoch; /* it is valid in */
     PY_U32 fingerprint;
-    union {
-        PY_U32 first_traceable_bytes; /* 3.11+ */
-        PY_U32 generator;             /* up to 3.10: a generator's or a coroutine's */
-    };
-    PY_U32 state; /* 0, or the loss reason: it is no code object, or could not be read */
+    PY_U32 first_traceable_bytes : 24; /* 3.11+; up to 3.10 whether it is a generator's or a coroutine's */
+    PY_U32 state : 8; /* 0, or the loss reason: it is no code object, or could not be read */
     PY_U64 bytecode; /* free-threaded: where the newest frame's copy of the bytecode begins; 0: not read */
 };
+/* Code objects that were met. An address is that of another code object once the first is gone: so each epoch forgets all. */
 struct walk_codes {
-    PY_U32 sample; /* counts samples */
+    PY_U64 epoch;   /* of this sample */
+    PY_U64 newest;  /* epoch that was given out */
+    PY_U32 counter; /* the process's counter of code objects (bpf/sampler_codes.h); 0: the epoch ends with the sample */
+    PY_U32 doubted; /* a code object could not be read or sent: all are to be read again in the next sample */
+    PY_U32 wrong;   /* one was met that `counter` cannot have numbered */
+    PY_U32 reserved;
     struct walk_code seen[WALK_CODES];
 };
 
@@ -130,6 +136,7 @@ struct py_walk {
     struct walk_scratch scratch;
 #ifndef __bpf__
     struct walk_memory memory;
+    const struct live_stack *live; /* NULL: nothing of the stack was read beforehand */
 #endif
 };
 
@@ -138,12 +145,44 @@ static_assert(ARCH_PAGE_BYTES + WALK_FRAME_MAX <= WALK_FRAME_APART, "the window 
 static_assert(WALK_FRAME_APART + WALK_FRAME_APART_MASK <= WALK_FRAMES_MASK, "that frame lies in the buffer");
 #endif
 
+/*
+ * Hooks. The part of the stack that was read for the sample, or NULL where a walk reads everything itself; and whether one of
+ * `registers` has a value, which is a function of its own under BPF: the verifier would look at each register for each value.
+ */
+#ifdef __bpf__
+static __attribute__((always_inline)) inline const struct live_stack *walk_live(const struct py_walk *w);
+int has_register(PY_U64 value);
+#define WALK_HAS_REGISTER(registers, value) ((void)(registers), has_register(value))
+#else
+static inline const struct live_stack *walk_live(const struct py_walk *w)
+{
+    return w->live;
+}
+static inline int walk_has_register(const PY_U64 *registers, PY_U64 value)
+{
+    for (int i = 0; i < ARCH_GENERAL_REGISTERS; i++) {
+        if (registers[i] == value)
+            return 1;
+    }
+    return 0;
+}
+#define WALK_HAS_REGISTER(registers, value) walk_has_register(registers, value)
+#endif
+
 WALK_INLINE int walk_read_u64(struct py_walk *w, PY_U64 address, PY_U64 *out)
 {
     if (WALK_READ(w, &w->scratch.word, sizeof w->scratch.word, address))
         return 1;
     *out = w->scratch.word;
     return 0;
+}
+
+/* The same for what lies on the thread's stack, most likely. */
+WALK_INLINE int walk_read_stack_u64(struct py_walk *w, PY_U64 address, PY_U64 *out)
+{
+    const struct live_stack *live = walk_live(w);
+
+    return (!live || live_stack_u64(live, address, out)) && walk_read_u64(w, address, out);
 }
 
 #endif

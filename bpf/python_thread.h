@@ -341,16 +341,33 @@ WALK_INLINE int walk_list_step(struct py_walk *w)
 
 /* ---- what runs in the state that was found ---- */
 
-/* The interpreter: from w->result.tstate to w->result.interpreter and its id. */
+/* Whether the process has a counter of code objects, as far as its place is known. */
+WALK_INLINE int walk_has_counter(const struct py_walk *w)
+{
+    return w->config.layout.interp_code_counter || w->config.process.code_counter;
+}
+
+/*
+ * The interpreter: from w->result.tstate to w->result.interpreter and its id. Where there is a counter of code objects,
+ * w->result.alone as well.
+ */
 WALK_INLINE void walk_interpreter(struct py_walk *w)
 {
     const struct py_layout *l = &w->config.layout;
+    PY_U64 words[2] = {0}; /* interpreters.main of _PyRuntime, whose id is 0, and interpreters.next_id */
 
+    w->result.alone = 0;
     w->result.interpreter = 0;
     w->result.interpreter_id = WIRE_INTERPRETER_ID_NONE;
     if (w->tstate.address != w->result.tstate && walk_read_tstate(w, w->result.tstate))
         return;
     w->result.interpreter = w->tstate.interpreter;
+    if (walk_has_counter(w) && !WALK_READ(w, words, sizeof words, w->config.process.runtime + l->runtime_interpreters_head + 8) &&
+        words[0] && words[0] == w->result.interpreter) {
+        w->result.interpreter_id = 0;
+        w->result.alone = words[1] == 1;
+        return;
+    }
     if (w->result.interpreter && l->interp_id != PY_NONE)
         walk_read_u64(w, w->result.interpreter + l->interp_id, &w->result.interpreter_id);
 }

@@ -9,7 +9,8 @@
  * - up to 3.10: thread state -> newest PyFrameObject -> f_back … NULL. Each frame has an activation of the eval loop of
  *   its own; in 3.10 a _PyCFrame for each, as in 3.11. Frames lie anywhere in the heap, so each costs a read.
  * - 3.11: thread state -> _PyCFrame (on the native stack, one per activation of the eval loop) -> newest frame ->
- *   previous … NULL. `is_entry` marks the outermost frame of an activation's run.
+ *   previous … NULL. `is_entry` marks the outermost frame of an activation's run. A coroutine through which throw() went on
+ *   to what it awaits has the mark, and no activation (walk_was_thrown()).
  * - 3.12: begins like 3.11; a run ends with a shim frame (owner 3) on the native stack.
  * - 3.13: thread state -> newest frame; runs end with a shim.
  * - 3.15: like 3.13; behind the outermost shim comes a last one, embedded in the thread state.
@@ -17,7 +18,8 @@
  * the start of the page up to the frame serves many.
  *
  * Of each frame's code object the header is read and a fingerprint made, because addresses of code objects are used again.
- * A code object that occurs again in the same sample is looked up in a small table instead.
+ * A code object that occurs again in the same sample is looked up in a small table instead. So it is in later samples, for as
+ * long as it is known that no code object was made since (bpf/sampler_codes.h).
  *
  * In free-threaded 3.14 and later each thread runs its own copy of the bytecode: the frame says which, the code object
  * where it is.
@@ -31,7 +33,9 @@
 #ifndef BPF_PYTHON_WALK_H
 #define BPF_PYTHON_WALK_H
 
+#include "bpf/python_name.h"
 #include "bpf/python_thread.h"
+#include "bpf/python_thrown.h"
 
 enum { PY_OWNER_GENERATOR = 1, PY_OWNER_SHIM = 3, PY_OWNER_MAX = 4 };
 /* Bits of co_flags: generator, coroutine, iterable coroutine, asynchronous generator. In 2.7 only the first exists. */
@@ -63,12 +67,6 @@ WALK_INLINE PY_U32 walk_ring(struct py_walk *w)
 
 /* ---- code objects ---- */
 
-WALK_INLINE PY_U64 walk_mix(PY_U64 hash, PY_U64 value)
-{
-    hash = (hash ^ value) * 0x9e3779b97f4a7c15ull;
-    return hash ^ (hash >> 29);
-}
-
 /* The fingerprint of the code object whose header is in w->scratch.header. 0, or the loss reason. */
 WALK_INLINE PY_U32 walk_fingerprint(struct py_walk *w, PY_U32 *out)
 {
@@ -81,6 +79,11 @@ WALK_INLINE PY_U32 walk_fingerprint(struct py_walk *w, PY_U32 *out)
     /* No version counter: the name's cached hash tells functions apart that got the same addresses. */
     else if (walk_read_u64(w, name + l->str_hash, &version))
         return LOSS_code_fault;
+    if (l->code_version == PY_NONE && version == WALK_NAME_HASH_NONE) {
+        if (WALK_NAME_MIX(w, name))
+            return LOSS_code_fault;
+        version = w->scratch.word;
+    }
     hash = walk_mix(hash, name);
     hash = walk_mix(hash, version);
     hash = walk_mix(hash, WALK_U64(h, l->code_filename, WALK_HEADER_MASK));
@@ -103,30 +106,38 @@ WALK_INLINE PY_U32 walk_read_code(struct py_walk *w, PY_U64 address, struct walk
     const struct py_layout *l = &w->config.layout;
     const PY_U8 *h = w->scratch.header;
     PY_U64 len = l->code_len_bytes;
+    PY_U32 traceable = 0, state, print = 0;
 
-    out->address = address;
-    out->sample = w->codes.sample;
-    out->fingerprint = 0;
-    out->first_traceable_bytes = 0;
-    out->bytecode = 0;
     WALK_BOUND(len, WALK_HEADER_MASK);
     if (WALK_READ(w, w->scratch.header, len, address))
-        return out->state = LOSS_code_fault;
-    if (WALK_U64(h, l->code_type, WALK_HEADER_MASK) != w->config.process.code_type)
-        return out->state = LOSS_bad_code;
-    out->state = walk_fingerprint(w, &out->fingerprint);
-    if (out->state)
-        return out->state;
+        state = LOSS_code_fault;
+    else if (WALK_U64(h, l->code_type, WALK_HEADER_MASK) != w->config.process.code_type)
+        state = LOSS_bad_code;
+    else
+        state = walk_fingerprint(w, &print);
     if (l->frame_kind == PY_FRAMES_OBJECT)
-        out->generator = WALK_U32(h, l->code_flags, WALK_HEADER_MASK) & PY_CODE_GENERATOR;
+        traceable = (WALK_U32(h, l->code_flags, WALK_HEADER_MASK) & PY_CODE_GENERATOR) != 0;
     else if (l->code_first_traceable != PY_NONE)
-        out->first_traceable_bytes = 2 * WALK_U32(h, l->code_first_traceable, WALK_HEADER_MASK);
+        traceable = 2 * WALK_U32(h, l->code_first_traceable, WALK_HEADER_MASK);
+    out->address = address;
+    out->epoch = w->codes.epoch;
+    out->fingerprint = print;
+    out->bytecode = 0;
+    out->first_traceable_bytes = traceable < WALK_TRACEABLE_MAX ? traceable : WALK_TRACEABLE_MAX;
+    out->state = state;
+    if (state) {
+        w->codes.doubted = 1;
+        return state;
+    }
     w->result.new_code = address;
-    w->result.new_fingerprint = out->fingerprint;
+    w->result.new_fingerprint = print;
+    /* Counted up after each that is made, 0 for those that had no number any more. */
+    if (w->codes.counter && WALK_U32(h, l->code_version, WALK_HEADER_MASK) >= w->codes.counter)
+        w->codes.wrong = 1;
     return 0;
 }
 
-/* Looks up a code object in the table of this sample; reads it when it occurs for the first time. */
+/* Looks up a code object in the table; reads it when it is not there. */
 WALK_INLINE struct walk_code *walk_lookup_code(struct py_walk *w, PY_U64 address)
 {
     PY_U64 slot = (address >> 4) ^ (address >> 12);
@@ -134,7 +145,7 @@ WALK_INLINE struct walk_code *walk_lookup_code(struct py_walk *w, PY_U64 address
 
     WALK_BOUND(slot, WALK_CODES - 1);
     code = &w->codes.seen[slot];
-    if (code->address != address || code->sample != w->codes.sample)
+    if (code->address != address || code->epoch != w->codes.epoch)
         walk_read_code(w, address, code);
     return code;
 }
@@ -187,11 +198,12 @@ WALK_INLINE void walk_place(struct py_walk *w, PY_U64 frame, PY_U64 cframe, PY_U
 /* Puts the cursor at the newest frame of an activation of the eval loop, by its _PyCFrame. 0: it could be read. */
 WALK_INLINE int walk_place_record(struct py_walk *w, PY_U64 cframe)
 {
-    PY_U64 words[2]; /* current_frame, previous */
+    PY_U64 current, previous, at = cframe + w->config.layout.cframe_current_frame;
 
-    if (WALK_READ(w, words, sizeof words, cframe + w->config.layout.cframe_current_frame))
+    /* They lie side by side. */
+    if (walk_read_stack_u64(w, at, &current) || walk_read_stack_u64(w, at + sizeof current, &previous))
         return 1;
-    walk_place(w, words[0], cframe, words[1]);
+    walk_place(w, current, cframe, previous);
     return 0;
 }
 
@@ -222,7 +234,8 @@ WALK_INLINE int walk_clear(struct py_walk *w)
     walk_place(w, 0, 0, 0);
     c->bytecode_index = WALK_BYTECODE_INDEX_NONE;
     w->frames.start = w->frames.len_bytes = w->frames.hits = 0;
-    w->codes.sample++;
+    if (!w->codes.counter)
+        w->codes.epoch = ++w->codes.newest;
     w->result.end = LOSS_thread_state_fault;
     if (w->tstate.address != w->result.tstate && walk_read_tstate(w, w->result.tstate))
         return 1;
@@ -304,22 +317,34 @@ WALK_INLINE int walk_frame_bytes(struct py_walk *w, PY_U64 frame, PY_U64 *at)
     return 0;
 }
 
+/* Takes a frame's members from bytes that were read. */
+#define WALK_TAKE_FRAME(f, l, bytes, at, mask)                                                                       \
+    do {                                                                                                             \
+        (f)->code = WALK_U64(bytes, (at) + (l)->frame_code, mask) & ~(PY_U64)(l)->code_tag_mask;                     \
+        (f)->previous = WALK_U64(bytes, (at) + (l)->frame_previous, mask);                                           \
+        (f)->instr = WALK_U64(bytes, (at) + (l)->frame_instr, mask);                                                 \
+        (f)->owner = (PY_U8)WALK_U64(bytes, (at) + (l)->frame_owner, mask);                                          \
+        (f)->is_entry = 0;                                                                                           \
+        if ((l)->frame_is_entry != PY_NONE)                                                                          \
+            (f)->is_entry = (PY_U8)WALK_U64(bytes, (at) + (l)->frame_is_entry, mask);                                \
+    } while (0)
+
 /* Reads the frame that the cursor is at. 0, or the loss reason. */
 WALK_INLINE PY_U32 walk_read_frame(struct py_walk *w, struct walk_frame *f)
 {
     const struct py_layout *l = &w->config.layout;
-    const PY_U8 *b = w->frames.bytes;
-    PY_U64 at;
+    const struct live_stack *live = walk_live(w);
+    PY_U64 at, frame = w->cursor.frame;
 
-    if (walk_frame_bytes(w, w->cursor.frame, &at))
-        return LOSS_python_fault;
-    f->code = WALK_U64(b, at + l->frame_code, WALK_FRAMES_MASK) & ~(PY_U64)l->code_tag_mask;
-    f->previous = WALK_U64(b, at + l->frame_previous, WALK_FRAMES_MASK);
-    f->instr = WALK_U64(b, at + l->frame_instr, WALK_FRAMES_MASK);
-    f->owner = (PY_U8)WALK_U64(b, at + l->frame_owner, WALK_FRAMES_MASK);
-    f->is_entry = 0;
-    if (l->frame_is_entry != PY_NONE)
-        f->is_entry = (PY_U8)WALK_U64(b, at + l->frame_is_entry, WALK_FRAMES_MASK);
+    /* A shim lies on the native stack. */
+    if (live && live_stack_has(live, frame, l->frame_len_bytes)) {
+        at = frame - live->start;
+        WALK_TAKE_FRAME(f, l, live->bytes, at, LIVE_STACK_MASK);
+    } else {
+        if (walk_frame_bytes(w, frame, &at))
+            return LOSS_python_fault;
+        WALK_TAKE_FRAME(f, l, w->frames.bytes, at, WALK_FRAMES_MASK);
+    }
     return f->owner > PY_OWNER_MAX ? LOSS_python_torn : 0;
 }
 
@@ -380,7 +405,7 @@ WALK_INLINE PY_U32 walk_check_record(struct py_walk *w, PY_U64 caller)
     if (!older || w->config.process.flags & WIRE_PROCESS_GREENLETS)
         return 0;
     c->older_cframe = 0;
-    if (!walk_read_u64(w, older + w->config.layout.cframe_current_frame, &expected) && expected == caller) {
+    if (!walk_read_stack_u64(w, older + w->config.layout.cframe_current_frame, &expected) && expected == caller) {
         c->sound_count = w->result.entry_count;
         return 0;
     }
@@ -392,7 +417,9 @@ WALK_INLINE PY_U32 walk_check_record(struct py_walk *w, PY_U64 caller)
 WALK_INLINE PY_U32 walk_put(struct py_walk *w, struct wire_python *entries, const struct walk_frame *f)
 {
     const struct py_layout *l = &w->config.layout;
+    PY_U64 older = 0;
     PY_U32 reason;
+    int unread;
 
     if (l->frame_kind == PY_FRAMES_SHIM && f->owner >= PY_OWNER_SHIM) {
         /* A shim is a local variable of its activation: its own address is the record. */
@@ -404,9 +431,15 @@ WALK_INLINE PY_U32 walk_put(struct py_walk *w, struct wire_python *entries, cons
         return reason;
     w->cursor.run_ended = 0;
     if (l->frame_kind == PY_FRAMES_ENTRY && f->is_entry) {
+        unread = walk_read_stack_u64(w, w->cursor.cframe + l->cframe_previous, &older);
+        if (!unread && f->owner == PY_OWNER_GENERATOR && walk_was_thrown(w, f->previous, older)) {
+            walk_join_run(w, entries);
+            return 0;
+        }
         walk_end_run(w, entries, w->cursor.cframe);
-        if (walk_read_u64(w, w->cursor.cframe + l->cframe_previous, &w->cursor.cframe))
+        if (unread)
             return LOSS_python_torn;
+        w->cursor.cframe = older;
         return walk_check_record(w, f->previous);
     }
     return 0;
@@ -490,7 +523,7 @@ WALK_INLINE PY_U64 walk_object_record(struct py_walk *w)
 
     if (!record || record == w->result.tstate + l->tstate_root_cframe)
         return 0;
-    if (walk_read_u64(w, record + l->cframe_previous, &w->cursor.cframe))
+    if (walk_read_stack_u64(w, record + l->cframe_previous, &w->cursor.cframe))
         w->cursor.cframe = 0;
     return record;
 }
@@ -505,7 +538,7 @@ WALK_INLINE PY_U32 walk_object_put(struct py_walk *w, struct wire_python *entrie
     if (code->state)
         WALK_PUT(entries, w, address | WIRE_UNREAD, 0, 0);
     else
-        WALK_PUT(entries, w, address | (code->generator ? WIRE_GENERATOR : 0), code->fingerprint,
+        WALK_PUT(entries, w, address | (code->first_traceable_bytes ? WIRE_GENERATOR : 0), code->fingerprint,
                  number < 0 ? -1 : number * w->config.layout.instr_unit_bytes);
     w->result.frame_count++;
     if (w->config.layout.tstate_cframe)

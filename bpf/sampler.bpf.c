@@ -5,7 +5,7 @@
  * For a process that user space has configured it takes the kernel stack, the user
  * registers, the Python frames (bpf/python_walk.h), the native frames
  * (bpf/native_unwind.h) and, if the unwinder could not go on or if user space asks for
- * it, a copy of the live part of the user stack. It puts them into one ring buffer
+ * it, a copy of the live part of the user stack. It puts them into the CPU's ring buffer
  * without waking anybody. A code object that occurs for the first time in an address
  * space is copied into the ring just before the sample that refers to it. The parts are
  * independent of each other: what fails is counted by reason, and the rest is taken.
@@ -15,6 +15,7 @@
  */
 #include "bpf/sampler_growth.h"
 #include "bpf/sampler_hit.h"
+#include "bpf/sampler_queue.h"
 #include "bpf/sampler_sleep.h"
 #include "bpf/sampler_take.h"
 #include "bpf/sampler_wait.h"
@@ -134,5 +135,11 @@ int forked(struct bpf_raw_tracepoint_args *ctx)
     if (growth_enabled)
         growth_fork(child);
     follow(child_tgid, &copy);
+    /* It may execute another program in a moment. */
+    struct scratch *s = scratch_enter();
+    if (s) {
+        ring_call(bpf_ktime_get_ns());
+        scratch_leave(s);
+    }
     return 0;
 }

@@ -18,6 +18,8 @@
 
 /* So many locks a process may have counted: it names their places, and might name very many. */
 #define GILS_OF_PROCESS 64
+/* So many threads are counted that wait for one lock. Each CPU may find one less at the same time, and Linux has no more of them. */
+#define GIL_WAITERS_COUNTED (WIRE_GIL_WAITERS_MAX - WIRE_HIT_CPUS)
 
 /* Whether what is known of the process is about the program that the thread runs. */
 static __always_inline int gil_is_known(const struct wire_process *process, const struct wire_thread *t)
@@ -234,6 +236,10 @@ static __noinline int gil_leave(struct task_struct *prev, struct wire_process *p
     t->gil_role = WIRE_GIL_NEITHER;
     if (!gil)
         return 0;
+    if (waits && wire_gil_waiters(gil->waits) >= GIL_WAITERS_COUNTED) {
+        count_loss(LOSS_gil_untracked);
+        return 0;
+    }
     t->gil_since_ns = gil->since_ns;
     if (waits) {
         t->gil_role = WIRE_GIL_WAITS;

@@ -209,20 +209,25 @@ static __noinline int growth_account(struct process_growth *g, const struct arch
     return 0;
 }
 
-/* What is known of the running process, which is begun if need be. NULL: there are too many processes. */
-static __noinline struct process_growth *growth_of(__u32 tgid, const struct task_facts *facts)
+/* What is known of the running process. NULL: it is not begun. */
+static __noinline struct process_growth *growth_known(__u32 tgid, const struct task_facts *facts)
 {
     struct process_growth *g = bpf_map_lookup_elem(&growths, &tgid);
+
+    return g && g->start_boottime_ns == facts->start_boottime_ns && g->exec_generation == facts->exec_generation ? g : 0;
+}
+
+/* Begins with the running process as it is now. */
+static __noinline int growth_note(__u32 tgid, const struct task_facts *facts)
+{
     struct growth_memory memory;
 
-    if (g && g->start_boottime_ns == facts->start_boottime_ns && g->exec_generation == facts->exec_generation)
-        return g;
     memory_read((struct mm_struct *)facts->memory, &memory);
     struct process_growth fresh = {.start_boottime_ns = facts->start_boottime_ns, .exec_generation = facts->exec_generation,
                            .known_bytes = memory.data_bytes, .brk = memory.brk};
     if (bpf_map_update_elem(&growths, &tgid, &fresh, BPF_ANY))
         count_loss(LOSS_growth_untracked);
-    return bpf_map_lookup_elem(&growths, &tgid);
+    return 0;
 }
 
 /* A forked child has its parent's memory: what it is given from now on is its own. */
@@ -345,7 +350,7 @@ static __always_inline void growth_tell(struct process_growth *g, struct wire_pr
 
     if (!change->gone_len_bytes || now_ns >= g->young_until_ns)
         return;
-    if ((process && room_for(process) != RING_ROOM) || bpf_ringbuf_output(&ring, &message, sizeof message, ring_flags()))
+    if ((process && room_for(process) != RING_ROOM) || ring_send(&message, sizeof message))
         count_losses(LOSS_growth_unsettled, message.len_bytes);
     else if (process)
         __sync_fetch_and_add(&process->wait_bytes, sizeof message);
@@ -359,9 +364,12 @@ static __noinline enum wire_event_stat growth_begin(struct scratch *s, struct wi
 
     if (registers_of_task(s))
         return WIRE_EVENT_IDLE;
-    struct process_growth *g = growth_of(bpf_get_current_pid_tgid() >> 32, &s->facts);
-    if (!g)
+    __u32 tgid = bpf_get_current_pid_tgid() >> 32;
+    struct process_growth *g = growth_known(tgid, &s->facts);
+    if (!g) { /* the call began before the process was recorded: what it gave was there then */
+        growth_note(tgid, &s->facts);
         return WIRE_EVENT_IDLE;
+    }
     arch_call_of(&s->regs, &call);
     growth_account(g, &call, result, &change);
     growth_tell(g, process, &change, now_ns);
@@ -459,7 +467,9 @@ int grows(void *ctx)
         return 0;
     hit_enter();
     task_read(&facts);
-    growth_of(bpf_get_current_pid_tgid() >> 32, &facts);
+    __u32 tgid = bpf_get_current_pid_tgid() >> 32;
+    if (!growth_known(tgid, &facts))
+        growth_note(tgid, &facts);
     hit_leave();
     return 0;
 }

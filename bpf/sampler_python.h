@@ -6,10 +6,12 @@
 #ifndef BPF_SAMPLER_PYTHON_H
 #define BPF_SAMPLER_PYTHON_H
 
-#include "bpf/sampler_state.h"
+#include "bpf/sampler_codes.h"
 
-/* Steps that a function makes, which is called from a loop: a call per step costs time. */
-#define PYTHON_STEPS 4
+/* Steps that a function makes, and so on: each is called from a loop, and the verifier looks at each round of a loop. */
+#define WALK_ROUNDS 16
+#define WALK_ROUNDS_MANY 12
+#define WALK_ROUNDS_MAX (WIRE_PYTHON_MAX * 3 / 2 / WALK_ROUNDS / WALK_ROUNDS_MANY) /* most steps make an entry */
 #define LIST_STEPS 8
 #define LIST_LIMIT 4096            /* thread states that are looked at */
 /* When a thread without a state is searched for again: soon at first, since a new thread may be about to get one. */
@@ -32,7 +34,7 @@ static __always_inline int may_send_code(struct scratch *s)
 {
     struct code_spent first = {.second = s->sample.time_ns >> 30};
 
-    if (s->code_bytes >= CODE_SAMPLE_BYTES || bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) >= code_most_bytes)
+    if (s->code_bytes >= CODE_SAMPLE_BYTES || ring_held_bytes() >= code_most_bytes)
         return 0;
     struct code_spent *spent = bpf_map_lookup_elem(&code_spent, &s->space);
     if (!spent || spent->second != first.second) {
@@ -57,7 +59,10 @@ __attribute__((noinline)) int send_new_code(void)
     struct scratch *s = scratch_get();
     __u32 one = 1;
 
-    if (!s || !may_send_code(s))
+    if (!s)
+        return 0;
+    s->walk.codes.doubted++; /* until it is sent */
+    if (!may_send_code(s))
         return 0;
     struct code_key key = {.code = s->walk.result.new_code, .fingerprint = s->walk.result.new_fingerprint, .space = s->space};
     s->copy.event.type = WIRE_CODE;
@@ -71,13 +76,14 @@ __attribute__((noinline)) int send_new_code(void)
     __u64 len = copy_code(&s->walk, &s->copy);
     if (len > sizeof s->copy.event + COPY_BUFFER_MASK)
         len = sizeof s->copy.event + COPY_BUFFER_MASK;
-    if (bpf_ringbuf_output(&ring, &s->copy.event, len, ring_flags())) {
+    if (ring_send(&s->copy.event, len)) {
         count_loss(LOSS_code_ring_full);
         return 0;
     }
     count_sent_code(s, len);
     bpf_map_update_elem(&codes, &key, &one, BPF_ANY);
     count_stat(WIRE_STAT_CODES);
+    s->walk.codes.doubted--;
     return 0;
 }
 
@@ -98,42 +104,71 @@ static __always_inline int is_new_code(struct scratch *s)
         *sent = key;
         return 0;
     }
-    return s->code_count++ < CODE_SAMPLE_COUNT;
+    if (s->code_count++ < CODE_SAMPLE_COUNT)
+        return 1;
+    s->walk.codes.doubted = 1;
+    return 0;
 }
 
-/* A few frames, up to one whose code object is new; it is for the caller to send: both do not fit on one stack. */
-__attribute__((noinline)) int python_steps(void)
+/* walk_name_mix(), for the process that is being walked. */
+__attribute__((noinline)) int name_mix(__u64 name)
+{
+    struct scratch *s = scratch_get();
+
+    return !s || walk_name_mix(&s->walk, name);
+}
+
+/* Frames of which nothing has to be read. 0: python_step() is to make the next step. */
+__attribute__((noinline)) int python_fast(void)
+{
+    struct scratch *s = scratch_get();
+
+    return s ? walk_fast(&s->walk, python_entries(s)) : 0;
+}
+
+/* A frame; whether its code object is new is for the caller to see to: to send it as well does not fit on one stack. */
+__attribute__((noinline)) int python_step(void)
 {
     struct scratch *s = scratch_get();
 
     if (!s)
         return STEPS_ENDED;
-    struct wire_python *entries = message_at(s, s->python_at);
-    for (int i = 0; i < PYTHON_STEPS; i++) {
-        int ended = walk_step(&s->walk, entries) ? STEPS_ENDED : 0;
-        if (is_new_code(s))
-            return ended | STEPS_NEW_CODE;
-        if (ended)
-            return ended;
+    int ended = walk_step(&s->walk, python_entries(s)) ? STEPS_ENDED : 0;
+    return is_new_code(s) ? ended | STEPS_NEW_CODE : ended;
+}
+
+/* The same for a frame that is an object. */
+__attribute__((noinline)) int object_step(void)
+{
+    struct scratch *s = scratch_get();
+
+    if (!s)
+        return STEPS_ENDED;
+    int ended = walk_object_step(&s->walk, python_entries(s)) ? STEPS_ENDED : 0;
+    return is_new_code(s) ? ended | STEPS_NEW_CODE : ended;
+}
+
+/* Whether a general register of the thread has a value. */
+__attribute__((noinline)) int has_register(__u64 value)
+{
+    struct scratch *s = scratch_get();
+
+    if (!s)
+        return 0;
+    for (int i = 0; i < ARCH_GENERAL_REGISTERS; i++) {
+        if (s->sample.registers[i] == value)
+            return 1;
     }
     return 0;
 }
 
-/* The same for frames that are objects. */
-__attribute__((noinline)) int object_steps(void)
+/* walk_scan_part(), with the thread's registers. */
+__attribute__((noinline)) int scan_part(__u64 start, __u64 at)
 {
     struct scratch *s = scratch_get();
 
-    if (!s)
-        return STEPS_ENDED;
-    struct wire_python *entries = message_at(s, s->python_at);
-    for (int i = 0; i < PYTHON_STEPS; i++) {
-        int ended = walk_object_step(&s->walk, entries) ? STEPS_ENDED : 0;
-        if (is_new_code(s))
-            return ended | STEPS_NEW_CODE;
-        if (ended)
-            return ended;
-    }
+    if (s)
+        walk_scan_part(&s->walk, s->sample.registers, start, at);
     return 0;
 }
 
@@ -145,14 +180,36 @@ __attribute__((noinline)) int python_retry(void)
     return !s || walk_retry(&s->walk, s->sample.registers, s->sample.flags & WIRE_REGISTERS_OK);
 }
 
-/* A few frames, and the code object if one is new. 1: the walk has ended. */
-__attribute__((noinline)) int walk_and_send(int objects)
+/* Some frames, and the code objects that are new. 1: the walk has ended. */
+__attribute__((noinline)) int walk_some(int objects)
 {
-    int steps = objects ? object_steps() : python_steps();
+    for (int i = 0; i < WALK_ROUNDS; i++) {
+        if (!objects && python_fast())
+            continue;
+        int step = objects ? object_step() : python_step();
+        if (step & STEPS_NEW_CODE)
+            send_new_code();
+        if (step & STEPS_ENDED && (objects || python_retry()))
+            return 1;
+    }
+    return 0;
+}
 
-    if (steps & STEPS_NEW_CODE)
-        send_new_code();
-    return steps & STEPS_ENDED && (objects || python_retry());
+/* Many frames. 1: the walk has ended. */
+__attribute__((noinline)) int walk_many(int objects)
+{
+    for (int i = 0; i < WALK_ROUNDS_MANY; i++) {
+        if (walk_some(objects))
+            return 1;
+    }
+    return 0;
+}
+
+/* All frames, unless there is `none` to look at. */
+static __always_inline void walk_frames(int objects, int none)
+{
+    for (int i = 0; !none && i < WALK_ROUNDS_MAX; i++)
+        none = walk_many(objects);
 }
 
 /* A few thread states of the lists. 1: the search has ended. */
@@ -237,19 +294,14 @@ __attribute__((noinline)) int walk_python(void)
     walk_interpreter(&s->walk);
     s->sample.interpreter = s->walk.result.interpreter;
     s->sample.interpreter_id = s->walk.result.interpreter_id;
+    stage_end(STAGE_THREAD);
+    codes_begin(s);
     if (s->walk.config.layout.frame_kind == PY_FRAMES_OBJECT) {
-        if (!walk_object_begin(&s->walk)) {
-            for (int i = 0; i < WIRE_PYTHON_MAX / PYTHON_STEPS + CODE_SAMPLE_COUNT; i++) {
-                if (walk_and_send(1))
-                    break;
-            }
-        }
-    } else if (!walk_begin(&s->walk)) {
-        for (int i = 0; i < WIRE_PYTHON_MAX / PYTHON_STEPS + CODE_SAMPLE_COUNT; i++) {
-            if (walk_and_send(0))
-                break;
-        }
+        walk_frames(1, walk_object_begin(&s->walk));
+    } else {
+        walk_frames(0, walk_begin(&s->walk));
     }
+    codes_end(s);
     if (!s->walk.result.end)
         s->walk.result.end = LOSS_python_too_deep;
     s->sample.python_end = s->walk.result.end;
@@ -270,7 +322,7 @@ __attribute__((noinline)) int append_task(__u32 at)
         return 0;
     walk_task(&s->walk);
     len = s->walk.result.task_len_bytes;
-    WALK_BOUND(to, SAMPLE_BUFFER_MASK);
+    MESSAGE_BOUND(to, MESSAGE_TASK_AT);
     WALK_BOUND(len, 2 * WIRE_TASK_MAX - 1);
     if (!len || len > WIRE_TASK_MAX || bpf_probe_read_kernel(s->message + to, len, s->walk.result.task))
         return 0;

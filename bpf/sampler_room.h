@@ -11,7 +11,7 @@ const volatile __u64 wait_ring_bytes = 2 << 20; /* user space sets it to the rin
 /* Whether the ring has room for what is to be sent of the waits or hits of a process. */
 static __always_inline enum ring_room room_for(const struct wire_process *process)
 {
-    return ring_room(wait_ring_bytes, bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA), process->wait_bytes);
+    return ring_room(wait_ring_bytes, ring_held_bytes(), process->wait_bytes);
 }
 
 /* The counts of a process are of one second of the clock, which may be any number. */
@@ -39,7 +39,7 @@ static __noinline enum ring_room send_thread(struct wire_thread *t, __u64 now_ns
     struct scratch *s = room == RING_ROOM ? scratch_enter() : 0;
     if (!s)
         return room == RING_ROOM ? RING_ROOM_NONE : room;
-    if (bpf_ringbuf_output(&ring, t, sizeof *t, ring_flags()))
+    if (ring_send(t, sizeof *t))
         room = RING_ROOM_NONE;
     else if (process)
         __sync_fetch_and_add(&process->wait_bytes, sizeof *t);

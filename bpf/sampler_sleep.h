@@ -152,6 +152,26 @@ static __always_inline void count_sleeper(void)
     }
 }
 
+/*
+ * For how long the thread had been off its CPU at `until_ns`, in ms, as the scheduler knows: exec_start is when its time on the CPU
+ * was last added up, by a clock that leaves out what interrupts take. That of this CPU was set within a tick.
+ */
+static __always_inline __u32 slept_ms(struct task_struct *task, __u64 now_ns, __u64 until_ns)
+{
+    if (!has_queue_clock(task) || !bpf_core_field_exists(task->se.exec_start) ||
+        !bpf_core_field_exists(task->se.cfs_rq->rq->clock_task))
+        return WIRE_SLEPT_UNKNOWN;
+    struct rq *there = task->se.cfs_rq->rq;
+    struct task_struct *self = (struct task_struct *)bpf_get_current_task();
+    __u64 left = task->se.exec_start + (there->clock - there->clock_task), now = BPF_CORE_READ(self, se.cfs_rq, rq, clock);
+    __u64 since_ns = now_ns - until_ns, slept_ns = now - left;
+
+    if (!task->se.exec_start || now < left || slept_ns < since_ns)
+        return WIRE_SLEPT_UNKNOWN;
+    __u64 ms = (slept_ns - since_ns) / 1000000;
+    return ms < WIRE_SLEPT_UNKNOWN ? ms : WIRE_SLEPT_UNKNOWN;
+}
+
 /* Fills in the head of a sample of the wait that `t` is in; its flags say that more is to be read. */
 static __always_inline void sleeper_begin(struct sleep_room *room, struct task_struct *task, const struct wire_thread *t)
 {
@@ -161,7 +181,7 @@ static __always_inline void sleeper_begin(struct sleep_room *room, struct task_s
 
     __builtin_memset(m, 0, sizeof *m);
     m->type = WIRE_SAMPLE;
-    m->flags = WIRE_WAITS | WIRE_IN_KERNEL;
+    m->flags = WIRE_WAITS | WIRE_IN_KERNEL | WIRE_STACK_UNREAD;
     m->time_ns = t->switched_ns;
     m->tgid = t->tgid;
     m->tid = t->tid;
@@ -217,10 +237,12 @@ int sleeping(struct bpf_iter__task *ctx)
     if (!t)
         return 0;
     sleeper_begin(room, task, t);
-    if (has_entry)
+    if (has_entry) {
         room->sample.flags |= WIRE_CONTINUES; /* it was counted when it began */
-    else
+    } else {
+        room->sample.slept_ms = slept_ms(task, now_ns, since_ns);
         count_sleeper();
+    }
     long len = sample_kernel ? bpf_get_task_stack(task, room->message + sizeof room->sample, WIRE_KERNEL_MAX * 8, 0) : 0;
     if (len > 0)
         room->sample.kernel_count = (__u64)len / 8;

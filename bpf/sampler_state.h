@@ -11,14 +11,15 @@
 #include <bpf/bpf_helpers.h>
 
 #include "bpf/code_copy.h"
+#include "bpf/live_stack.h"
 #include "bpf/python_retry.h"
+#include "bpf/sampler_ring.h"
 #include "bpf/wire.h"
 
 const volatile __u32 sample_native_stack_bytes = 0; /* copy at most this much of the user stack; 0: nothing */
 const volatile __u32 sample_every_stack = 0;        /* copy it with each sample, not only if the unwinder could not go on */
 const volatile __u32 sample_native = 0;             /* enum wire_native: how to unwind natively */
 const volatile __u32 sample_unconfigured = 0;                /* processes that user space has not configured, too */
-const volatile __u32 sample_wake_bytes = 1 << 20;   /* wake user space when the ring holds more */
 /* Code objects are sent while the ring holds less than this, so that samples always find room. */
 const volatile __u32 code_most_bytes = 1 << 20;
 /* While the ring holds more than this, samples lose what makes them large: who sends large ones shall lose first. */
@@ -30,12 +31,10 @@ const volatile __u32 sample_event_count = 1;
    period. */
 volatile __u64 sample_periods[WIRE_EVENT_MAX] = {0};
 const volatile __u32 sample_python = 1;
+const volatile __u32 sample_check_unwind = 0;       /* unwind natively with and without cached rows, and compare */
+volatile __u32 tables_changes = 0;  /* raised before and after unwind tables change: odd while they do */
+volatile __u32 rows_generation = 0; /* changes when user space has taken an unwind table out: see bpf/native_rows.h */
 volatile __u32 code_generation = 0; /* changes when user space has forgotten the code objects it was sent */
-
-struct {
-    __uint(type, BPF_MAP_TYPE_RINGBUF);
-    __uint(max_entries, 8 << 20); /* user space sets it */
-} ring SEC(".maps");
 
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
@@ -52,7 +51,7 @@ __u32 followed[WIRE_FOLLOWED] = {0};
 
 struct {
     __uint(type, BPF_MAP_TYPE_LRU_HASH);
-    __uint(max_entries, 16384);
+    __uint(max_entries, 16384); /* user space sets it */
     __type(key, __u32);
     __type(value, struct wire_unknown);
 } unknown SEC(".maps");
@@ -83,7 +82,7 @@ struct code_spent {
 };
 struct {
     __uint(type, BPF_MAP_TYPE_LRU_HASH);
-    __uint(max_entries, 4096);
+    __uint(max_entries, 4096); /* user space sets it */
     __type(key, __u32);
     __type(value, struct code_spent);
 } code_spent SEC(".maps");
@@ -98,7 +97,7 @@ struct thread_value {
 };
 struct {
     __uint(type, BPF_MAP_TYPE_LRU_HASH);
-    __uint(max_entries, 16384);
+    __uint(max_entries, 16384); /* user space sets it */
     __type(key, struct thread_key);
     __type(value, struct thread_value);
 } threads SEC(".maps");
@@ -175,6 +174,8 @@ struct {
 
 struct native_unwind;
 static __always_inline __u32 native_find(struct native_unwind *u, __u64 address);
+static __always_inline struct live_stack *native_live(struct native_unwind *u);
+int native_word(__u64 address);
 /* Element `n` of the current module's part of an array. */
 #define NATIVE_ELEMENT(map, start, count, n)                                       \
     ({                                                                             \
@@ -190,7 +191,9 @@ static __always_inline __u32 native_find(struct native_unwind *u, __u64 address)
 #define NATIVE_ROW(u, n) NATIVE_ELEMENT(unwind_rows, (u)->mapping.row_start, (u)->mapping.row_count, n)
 #define NATIVE_INDEX(u, n) NATIVE_ELEMENT(unwind_index, (u)->mapping.index_start, (u)->mapping.index_count, n)
 #define NATIVE_WIDE(u, n) NATIVE_ELEMENT(unwind_wide_rows, (u)->mapping.wide_start, (u)->mapping.wide_count, n)
-#include "bpf/native_unwind.h"
+#define NATIVE_STACK(u) native_live(u)
+#define NATIVE_READ(u, address) native_word(address)
+#include "bpf/native_rows.h"
 
 /* What is read from the current task's structures. */
 struct task_facts {
@@ -201,11 +204,35 @@ struct task_facts {
     __u32 flags;
 };
 
+/* For which process an epoch of struct walk_codes goes on while its counter stands (bpf/sampler_codes.h). */
+struct code_owner {
+    __u64 start_boottime_ns, exec_generation;
+    __u64 epoch;
+    __u32 tgid;
+    __u32 generation; /* scratch.code_generation */
+    __u32 counter;    /* 0: there is none */
+    __u32 reserved;
+};
+#define CODE_OWNERS 16 /* a power of two */
+
+/* What came of an unwinding. */
+struct unwound {
+    __u64 frames; /* all of them, mixed */
+    __u64 last_cfa;
+    __u32 count, end, other, guesses;
+};
+
 /*
  * State and buffers of a CPU: an element of an ordinary array map, since values of per-CPU maps have 32 KiB at most.
  */
 #define SENT_CODES 256
-#define SAMPLE_BUFFER_MASK 262143
+/* Where the parts of a message begin at most: behind the largest ones before them. */
+#define MESSAGE_PYTHON_AT (sizeof(struct wire_sample) + WIRE_KERNEL_MAX * 8)
+#define MESSAGE_NATIVE_AT (MESSAGE_PYTHON_AT + WIRE_PYTHON_MAX * sizeof(struct wire_python))
+#define MESSAGE_TASK_AT (MESSAGE_NATIVE_AT + WIRE_NATIVE_MAX * sizeof(struct native_frame))
+#define MESSAGE_STACK_AT (MESSAGE_TASK_AT + WIRE_TASK_MAX)
+/* Bounds an offset, by instructions that the compiler keeps. The verifier looks at those that are not out of bounds first. */
+#define MESSAGE_BOUND(offset, most) asm volatile("if %0 > %1 goto +1\ngoto +1\n%0 = %1" : "+r"(offset) : "i"(most))
 /* What a sample may have while the ring fills up: Python entries, native frames, and bytes with its copy of the stack. */
 #define CUT_ENTRIES 256
 #define CUT_BYTES (16 << 10)
@@ -213,10 +240,13 @@ struct scratch {
     struct py_walk walk;
     struct code_copy copy;
     struct native_unwind native;
+    struct live_stack live; /* of the sample; empty where it was not read */
     __u32 python_at, native_at; /* where their entries go in the message */
-    __u32 mapping_start, mapping_count; /* the process's part of `mappings` */
+    __u32 mapping_start, mapping_count; /* the process's part of `mappings`; the count is read when it is needed */
     __u32 mapping_low, mapping_high;    /* of the search */
     __u32 space;
+    __u32 code_generation; /* of `code_generation`, that `space` is of */
+    struct code_owner code_owners[CODE_OWNERS]; /* by tgid */
     struct code_key sent[SENT_CODES]; /* code objects that are in `codes` */
     __u32 code_bytes, code_count; /* of code objects that were sent for this sample */
     __u32 cut;                    /* the ring fills up: the sample has to be small */
@@ -232,17 +262,35 @@ struct scratch {
      * the ring are in a state that must not be met, so a second scratch would not do.
      */
     __u32 busy;
+    __u32 rows_generation; /* of `rows_generation`, that `rows` are of */
+    struct native_row rows[NATIVE_ROWS];
+    struct unwound unwound; /* only where both ways of unwinding are compared, as the next */
+    __u32 tables_changes;   /* of `tables_changes`, when the first began */
     union {
         struct wire_sample sample;
-        __u8 message[SAMPLE_BUFFER_MASK + 1 + WIRE_STACK_MAX + 4096];
+        __u8 message[MESSAGE_STACK_AT + WIRE_STACK_ROOM]; /* without copies of stacks user space leaves their part out */
     };
 };
+_Static_assert(__builtin_offsetof(struct scratch, message) + sizeof(((struct scratch *)0)->message) == sizeof(struct scratch),
+               "the message's end can be left out");
+/* A program that runs on a CPU that came online later finds none: as if one that was interrupted had it. */
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);
-    __uint(max_entries, 1); /* user space sets it to the number of possible CPUs */
-    __type(key, __u32);
-    __type(value, struct scratch);
+    __uint(max_entries, 1); /* user space sets it to one more than the highest CPU that is online */
+    __uint(key_size, sizeof(__u32));
+    __uint(value_size, sizeof(struct scratch)); /* by its size, which user space may lower */
 } scratches SEC(".maps");
+
+/* The stack that was read for the sample, for a walker in a scratch. */
+static __always_inline struct live_stack *native_live(struct native_unwind *u)
+{
+    return (void *)u - offsetof(struct scratch, native) + offsetof(struct scratch, live);
+}
+
+static __always_inline const struct live_stack *walk_live(const struct py_walk *w)
+{
+    return (const void *)w - offsetof(struct scratch, walk) + offsetof(struct scratch, live);
+}
 
 static __always_inline void count_followed(__u32 tgid, int more)
 {
@@ -275,6 +323,7 @@ static __always_inline struct scratch *scratch_get(void)
 /* Takes this CPU's scratch until scratch_leave(); NULL where a program that was interrupted has it. */
 static __always_inline struct scratch *scratch_enter(void)
 {
+    stage_start();
     struct scratch *s = scratch_get();
 
     /* Volatile: whoever interrupts us must find it set before we touch anything. */
@@ -313,21 +362,23 @@ static __always_inline void count_part_loss(struct scratch *s, __u32 reason)
         count_loss(reason);
 }
 
-static __always_inline void count_stat(__u32 stat)
+static __always_inline void add_stat(__u32 stat, __u64 count)
 {
     __u64 *n = bpf_map_lookup_elem(&stats, &stat);
 
     if (n)
-        ++*n;
+        *n += count;
+}
+
+static __always_inline void count_stat(__u32 stat)
+{
+    add_stat(stat, 1);
 }
 
 /* Counts time as spent in the sampler; `stat` says at what. */
 static __always_inline void count_time(__u32 stat, __u64 ns)
 {
-    __u64 *spent = bpf_map_lookup_elem(&stats, &stat);
-
-    if (spent)
-        *spent += ns;
+    add_stat(stat, ns);
 }
 
 /* Counts the time since `start_ns`, in which no stack was taken: only of some looks, since to read the clock takes time as well. */
@@ -338,19 +389,26 @@ static __always_inline void count_look_time(__u64 start_ns)
         count_time(WIRE_STAT_LOOK_NS, (bpf_ktime_get_ns() - start_ns) * WIRE_LOOKS_TIMED);
 }
 
-/* A sample wakes nobody, unless the ring would be full before user space drains it next. */
-static __always_inline __u64 ring_flags(void)
+/* How long a message may be. */
+static __always_inline __u64 message_most_bytes(void)
 {
-    return bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > sample_wake_bytes ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
+    return sample_native_stack_bytes ? MESSAGE_STACK_AT + WIRE_STACK_MAX : MESSAGE_STACK_AT;
 }
 
-/* Where a part of the message goes. Behind the mask there is room for the largest part. */
-static __always_inline void *message_at(struct scratch *s, __u32 at)
+static __always_inline struct wire_python *python_entries(struct scratch *s)
 {
-    __u64 to = at;
+    __u64 at = s->python_at;
 
-    WALK_BOUND(to, SAMPLE_BUFFER_MASK);
-    return s->message + to;
+    MESSAGE_BOUND(at, MESSAGE_PYTHON_AT);
+    return (void *)(s->message + at);
+}
+
+static __always_inline struct native_frame *native_entries(struct scratch *s)
+{
+    __u64 at = s->native_at;
+
+    MESSAGE_BOUND(at, MESSAGE_NATIVE_AT);
+    return (void *)(s->message + at);
 }
 
 #endif

@@ -19,7 +19,7 @@ static __always_inline void sample_begin(struct wire_sample *m, struct wire_proc
     m->wait_kind = 0;
     m->system_call = WIRE_NO_SYSTEM_CALL;
     m->wait_site = m->waited_ns = m->owed_ns = m->blame_ns = m->owed_blame_ns = m->futex = 0;
-    m->gil_waiters = m->waker_kind = m->waker_tgid = m->waker_tid = m->wait_chance = m->reserved = 0;
+    m->gil_waiters = m->waker_kind = m->waker_tgid = m->waker_tid = m->wait_chance = m->slept_ms = 0;
     m->grown_start = m->grown_bytes = 0;
     m->time_ns = now_ns;
     m->tgid = id >> 32;
@@ -60,6 +60,7 @@ static __always_inline void registers_take(struct scratch *s, struct bpf_perf_ev
 
     s->walk.config.thread_pointer = s->facts.thread_pointer;
     s->walk.config.stack_pointer = 0;
+    s->live.len_bytes = 0;
     if (tick && arch_is_user(&tick->regs)) {
         arch_registers(m->registers, &tick->regs);
         m->flags |= WIRE_REGISTERS_OK;
@@ -100,8 +101,9 @@ static __always_inline int python_begin(struct scratch *s, const struct wire_pro
         return 0;
     s->walk.config.layout = *layout;
     s->walk.config.process = *process;
+    s->code_generation = code_generation; /* read once: it may change meanwhile */
     s->space = (__u32)(m->start_boottime_ns ^ (m->start_boottime_ns >> 32)) * 0x9e3779b1u ^ m->tgid * 0x85ebca6bu ^
-               (__u32)m->exec_generation * 0xc2b2ae35u ^ code_generation * 0x27d4eb2fu;
+               (__u32)m->exec_generation * 0xc2b2ae35u ^ s->code_generation * 0x27d4eb2fu;
     return 1;
 }
 
@@ -128,19 +130,41 @@ static __always_inline void native_frames(struct scratch *s, const struct wire_p
 {
     /* The mappings of a new image are not known here: user space unwinds it. */
     int known = process && !(s->sample.flags & WIRE_STALE);
+    /* Another CPU may be writing: the two halves are of one time only if they are read at once. */
+    __u64 list = known ? *(const volatile __u64 *)&process->mapping_start : 0;
 
-    s->mapping_start = known ? process->mapping_start : 0;
-    s->mapping_count = known ? process->mapping_count : 0;
+    s->mapping_start = (__u32)list;
+    s->mapping_count = MAPPING_COUNT_UNREAD;
     s->native_at = at;
-    unwind_native();
+    unwind_native(list >> 32);
     s->sample.native_count = s->native.count;
     if (s->cut && s->native.count > CUT_ENTRIES) {
-        struct native_frame *frames = message_at(s, at);
+        struct native_frame *frames = native_entries(s);
         s->sample.native_count = CUT_ENTRIES;
         s->sample.native_last_cfa = frames[CUT_ENTRIES].sp;
         s->sample.native_end = LOSS_native_too_deep;
         s->sample.flags |= WIRE_CUT;
     }
+}
+
+/*
+ * Sends the sample, `len_bytes` with all its parts. 0: done. A function of its own, with few variables: 5.10 forgets the bounds
+ * of one that is put on the stack.
+ */
+__attribute__((noinline)) int send_sample(__u32 len_bytes)
+{
+    struct scratch *s = scratch_get();
+    __u64 len = len_bytes;
+
+    if (!s || len > message_most_bytes())
+        return 1;
+    if (sample_native_stack_bytes)
+        MESSAGE_BOUND(len, MESSAGE_STACK_AT + WIRE_STACK_MAX);
+    else
+        MESSAGE_BOUND(len, MESSAGE_STACK_AT);
+    if (s->sample.flags & WIRE_STALE)
+        ring_call(s->sample.time_ns);
+    return ring_send(s->message, len) != 0;
 }
 
 /*
@@ -152,13 +176,25 @@ static __always_inline __u64 take_stacks(struct scratch *s, void *ctx, struct bp
 {
     struct wire_sample *m = &s->sample;
 
-    s->cut = bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > sample_whole_bytes;
+    s->cut = ring_held_bytes() > sample_whole_bytes;
+    if (!process)
+        stage_drop();
     registers_take(s, tick);
+    stage_end(STAGE_BEGIN);
     __u64 at = sizeof *m;
     if (sample_kernel && ctx && m->flags & WIRE_IN_KERNEL) {
         kernel_frames(s, ctx);
         at += (__u64)m->kernel_count * 8;
     }
+    stage_end(STAGE_KERNEL);
+    /*
+     * A process that user space has not looked at yet, and that may be no Python, brings no native frames and no copy of
+     * its stack: on hosts that start many programs these would fill the ring.
+     */
+    int user = m->flags & WIRE_REGISTERS_OK && (process || sample_unconfigured);
+    if (user)
+        live_stack_fill();
+    stage_end(STAGE_STACK);
     s->walk.result.entry_count = 0;
     if (!(m->flags & WIRE_STALE) && sample_python && process && process->runtime) {
         python_frames(s, process, at);
@@ -166,22 +202,22 @@ static __always_inline __u64 take_stacks(struct scratch *s, void *ctx, struct bp
         if (wait_recorded && tick && m->flags & WIRE_GIL)
             m->gil_waiters = gil_waiters(process, m->tgid, m->interpreter);
     }
-    /*
-     * A process that user space has not looked at yet, and that may be no Python, brings no native frames and no copy of
-     * its stack: on hosts that start many programs these would fill the ring.
-     */
-    int user = m->flags & WIRE_REGISTERS_OK && (process || sample_unconfigured);
+    stage_end(STAGE_PYTHON);
     if (sample_native && user) {
         native_frames(s, process, at);
         at += (__u64)m->native_count * sizeof(struct native_frame);
     }
+    stage_end(STAGE_NATIVE);
     if (m->thread_handle && s->walk.config.process.running_task)
         at += append_task(at);
     if (sample_native_stack_bytes && user && (sample_every_stack || native_needs_help(m->native_end))) {
         append_stack(at);
         at += m->stack_len_bytes;
     }
-    return at <= sizeof s->message && !bpf_ringbuf_output(&ring, s->message, at, ring_flags()) ? at : 0;
+    stage_end(STAGE_REST);
+    int lost = send_sample(at);
+    stage_end(STAGE_SEND);
+    return lost ? 0 : at;
 }
 
 #endif

@@ -274,7 +274,7 @@ static __always_inline int send_wait(struct wire_wait *wait)
 
     if (!s)
         return 0;
-    int failed = bpf_ringbuf_output(&ring, wait, sizeof *wait, ring_flags()) != 0;
+    int failed = ring_send(wait, sizeof *wait) != 0;
     scratch_leave(s);
     return !failed;
 }

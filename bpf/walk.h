@@ -10,6 +10,8 @@
 #include "bpf/wire.h"
 
 #ifdef __bpf__
+#include "bpf/stages.h"
+
 enum loss_reason {
 #define LOSS(number, name, class, meaning) LOSS_##name = number,
 #include "formats/trace/losses.def"
@@ -18,7 +20,8 @@ enum loss_reason {
 #define WALK_INLINE static __attribute__((always_inline)) inline
 /* Bounds an offset into a buffer of `mask` + 1 bytes: by an instruction that the compiler keeps and the verifier sees. */
 #define WALK_BOUND(offset, mask) asm volatile("%0 &= %1" : "+r"(offset) : "i"(mask))
-#define WALK_READ(walk, out, len_bytes, address) bpf_probe_read_user((out), (len_bytes), (const void *)(address))
+#define WALK_READ(walk, out, len_bytes, address) \
+    (stage_read(len_bytes), bpf_probe_read_user((out), (len_bytes), (const void *)(address)))
 #else
 #include <string.h>
 
@@ -39,20 +42,37 @@ struct walk_memory {
 /* Before a short loop: 5.10 refuses some loops for how the compiler lays them out. */
 #ifdef __bpf__
 #define WALK_UNROLL _Pragma("unroll")
+/*
+ * Before a loop that calls a global function. The verifier follows every path of calls from the program on, however deep, and
+ * for that goes through a function as often as calls of it are written down.
+ */
+#define WALK_ROLL _Pragma("clang loop unroll(disable)")
 #else
 #define WALK_UNROLL
+#define WALK_ROLL
 #endif
 
 /* A stack starts no further than this above its pointer. */
 #define WALK_NATIVE_STACK_BYTES (64ull << 20)
 
+/*
+ * Eight bytes, wherever they lie. clang makes eight loads and as many shifts of a copy from what it does not know to be
+ * aligned; the machine does it in one.
+ */
+#ifdef __bpf__
+typedef PY_U64 __attribute__((may_alias)) walk_word;
+#define WALK_LOAD(value, from) ((value) = *(const walk_word *)(from))
+#else
+#define WALK_LOAD(value, from) memcpy(&(value), (from), sizeof(value))
+#endif
+
 /* The value at an offset that is not constant. Buffers have 8 bytes more than the mask says. */
-#define WALK_U64(buffer, offset, mask)                           \
-    ({                                                           \
-        PY_U64 at_ = (offset), value_;                           \
-        WALK_BOUND(at_, mask);                                   \
-        __builtin_memcpy(&value_, (buffer) + at_, sizeof value_); \
-        value_;                                                  \
+#define WALK_U64(buffer, offset, mask)     \
+    ({                                     \
+        PY_U64 at_ = (offset), value_;     \
+        WALK_BOUND(at_, mask);             \
+        WALK_LOAD(value_, (buffer) + at_); \
+        value_;                            \
     })
 #define WALK_U32(buffer, offset, mask) ((PY_U32)WALK_U64(buffer, offset, mask))
 

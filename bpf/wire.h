@@ -16,6 +16,7 @@
 /* Native frames of a sample; a power of two. Up to 3.10 a Python call takes up to three, and recursion goes 1,000 deep. */
 #define WIRE_NATIVE_MAX 4096
 #define WIRE_STACK_MAX 65536 /* bytes of a copy of the user stack */
+#define WIRE_STACK_ROOM (WIRE_STACK_MAX + ARCH_PAGE_BYTES) /* which is read page by page */
 #define WIRE_REGISTERS ARCH_REGISTERS
 #define WIRE_TASK_MAX 256 /* bytes of a task's name, header included */
 #define WIRE_INTERPRETER_ID_NONE (~0ull) /* not 0, which is the main interpreter */
@@ -45,7 +46,11 @@ struct wire_process {
     PY_U32 layout;     /* index into the `layouts` map */
     PY_U32 key_slots;  /* offset of pthread key 0's value from the thread pointer; 0: not known for this C library */
     PY_U32 flags;      /* WIRE_PROCESS_* */
-    PY_U32 mapping_start, mapping_count; /* its part of the `mappings` map */
+    /*
+     * Its list in the `mappings` map, and the list's number, by which rows are cached (bpf/native_rows.h; 0: they are not).
+     * One aligned word, read and written at once: so the two always belong together.
+     */
+    PY_U32 mapping_start, mapping_key;
     /* Variables of their own up to 3.6; 0: not known, or in _PyRuntime. */
     PY_U64 interpreters; /* address of interp_head */
     PY_U64 thread_key;   /* address of autoTLSkey */
@@ -69,22 +74,29 @@ struct wire_process {
     /* Written by BPF, of wait_second: bytes sent of its waits and hits; and how many stacks were taken at hits. */
     PY_U32 wait_bytes;
     PY_U32 hit_stacks;
+    PY_U64 code_counter; /* address of the variable that numbers code objects, 3.12; 0: it is in the interpreter, or not known */
 };
 enum {
     WIRE_PROCESS_INHERITED = 1, /* copied from the parent at fork; user space has not set it yet */
     WIRE_PROCESS_BOUND = 2,     /* start_boottime_ns and exec_generation are set */
     WIRE_PROCESS_GREENLETS = 4, /* has loaded a module that switches stacks (greenlet) */
     WIRE_PROCESS_MUSL = 8, /* has no glibc: its C library is taken for musl */
+    WIRE_PROCESS_BEGINS_ONCE = 16, /* it is not a program with an interpreter in it, which may end that and begin it anew */
+    WIRE_PROCESS_COUNTER_WRONG = 32, /* set by BPF: what numbers code objects is not what it was taken for */
 };
 
 /*
- * An executable mapping of a process: element of the `mappings` map. A process's mappings lie side by side, sorted by
- * address and without overlaps; struct wire_process says where.
+ * An executable mapping of a process: element of the `mappings` map. The mappings of a list lie side by side, sorted by
+ * address and without overlaps; in front of them is an element of which only `count` is set. A list is never changed while
+ * a process has it. The map's first element heads an empty list.
  */
 struct wire_mapping {
     PY_U64 start, end;
     PY_U64 base;   /* address of the module's pc 0; 0 if there is no module */
-    PY_U32 module; /* index into the `modules` map, or WIRE_MODULE_NONE */
+    union {
+        PY_U32 module; /* index into the `modules` map, or WIRE_MODULE_NONE */
+        PY_U32 count;  /* in front of a list: of its mappings */
+    };
     PY_U32 flags;
 };
 #define WIRE_MODULE_NONE 0xffffffffu
@@ -147,11 +159,13 @@ enum {
     WIRE_CUT = 256,          /* the sample was too large for a ring that fills up: parts of it are missing */
     WIRE_WAITS = 512,        /* the thread has left its CPU: a struct wire_wait is to follow when it runs again */
     WIRE_CONTINUES = 1024,   /* set by user space: another part of a wait that a sample before has begun */
+    WIRE_LASTS = 2048,       /* set by user space: part of a wait that goes on after the sample */
     /*
      * Made by user space: the sample is of an asyncio task that waits. What it has of the task is text: its name and, behind a
      * NUL, that of the task that awaits it. `wait_site` is the number of the process's life (struct process).
      */
     WIRE_TASK = 4096,
+    WIRE_STACK_UNREAD = 8192, /* of a thread that sleeps: user space is to read its stacks */
 };
 
 /* What a thread waits for: numbers of formats/trace/enums.def, which user space checks. */
@@ -181,6 +195,7 @@ enum wire_waker {
 };
 #define WIRE_NO_SYSTEM_CALL (-1)
 #define WIRE_CHANCE_ALL 0xffffffffu /* each wait */
+#define WIRE_SLEPT_UNKNOWN 0xffffffffu
 /* A wait that lasts so long has a stack of its own: if none was taken, user space reads it while the wait lasts. */
 #define WIRE_WAIT_LONG_NS 1000000000ull
 
@@ -226,7 +241,7 @@ struct wire_sample {
     PY_U32 waker_kind;
     PY_U32 waker_tgid, waker_tid;
     PY_U32 wait_chance; /* with which this wait has a stack: of WIRE_CHANCE_ALL */
-    PY_U32 reserved;
+    PY_U32 slept_ms;    /* of a wait that was met as it lasted: for how long before time_ns it had, by the scheduler's clock, or WIRE_SLEPT_UNKNOWN */
     PY_U64 grown_start, grown_bytes; /* memory that the process was given; 0: none. `period` stands for as much, or for more */
     PY_U64 registers[WIRE_REGISTERS]; /* DWARF order */
 };
@@ -412,7 +427,12 @@ enum wire_stat {
     WIRE_STAT_LOOK_NS, /* likewise: where it looks at a switch and takes none, by one in WIRE_LOOKS_TIMED of them */
     WIRE_STAT_GROWN_BYTES, /* of memory that processes were given */
     WIRE_STAT_GROWN_SENT,  /* of these, what the samples stand for that were sent */
-    WIRE_STAT_COUNT = 8,
+    /* If user space asks for it: stacks unwound with and without cached rows, and what came of that. */
+    WIRE_STAT_UNWOUND_TWICE,
+    WIRE_STAT_UNWOUND_OTHERWISE, /* they were not the same */
+    WIRE_STAT_UNWOUND_FRAMES,
+    WIRE_STAT_UNWOUND_CACHED, /* of these, the ones whose rows were cached */
+    WIRE_STAT_COUNT = 16,
 };
 
 /*
@@ -433,6 +453,11 @@ enum wire_event_stat {
 /* Value of the `event_stats` map (per CPU), key the index of the event. */
 struct wire_event_stats {
     PY_U64 count[WIRE_EVENT_STAT_COUNT];
+};
+
+/* What a stage of a sample took (bpf/stages.h). */
+struct wire_stage {
+    PY_U64 samples, ns, reads, read_bytes;
 };
 
 /* What a hit of a tracepoint counts: the value of a field of its record; with `size` 0 it counts 1. */
@@ -458,8 +483,9 @@ struct wire_hits {
 #define WIRE_LOSS_COUNT 128
 
 #ifndef __bpf__
-static_assert(sizeof(struct wire_process) == 152, "a map's value");
+static_assert(sizeof(struct wire_process) == 160, "a map's value");
 static_assert(sizeof(struct wire_mapping) == 32, "a map's value");
+static_assert(__builtin_offsetof(struct wire_process, mapping_start) % 8 == 0, "one word with mapping_key");
 static_assert(sizeof(struct wire_unknown) == 32, "a map's value");
 static_assert(sizeof(struct wire_module) == 32, "a map's value");
 static_assert(sizeof(struct wire_python) == 16, "an entry");

@@ -41,9 +41,12 @@ static void print_host(const struct host *h, FILE *out)
 /* Loads the sampler and lets it go again: the only sure answer. */
 static struct error *try_sampler(const struct host *h)
 {
+    const struct map_sizes_host sizes = {h->process_count, h->thread_count, h->cpu_count};
     struct sampler_options options = {
         .cpus = h->cpus,
         .cpu_count = h->cpu_count,
+        .cpu_end = host_cpu_end(h),
+        .sizes = map_sizes_of(map_sizes_can_grow(h->kernel_major, h->kernel_minor), &sizes),
         .stack_bytes = 65536,
         .kernel = true,
         .python = true,

@@ -12,8 +12,11 @@
 #include "capture/archive/archive.h"
 #include "capture/info.h"
 #include "capture/output/files.h"
+#include "capture/session/dump_options.h"
 #include "capture/session/record_options.h"
 #include "capture/session/session.h"
+#include "capture/session/top_options.h"
+#include "capture/view/view.h"
 #include "formats/base/program.h"
 #include "formats/cpython/version.h"
 #include "formats/elf/machine.h"
@@ -24,6 +27,8 @@ static const char program[] = "pycap";
 static void print_help(void)
 {
     fputs("usage: pycap record [OPTIONS] [COMMAND [ARG...]]\n"
+          "       pycap top [OPTIONS] [COMMAND [ARG...]]\n"
+          "       pycap dump -p PID[,PID...] [OPTIONS]\n"
           "       pycap archive TRACE... [-o FILE]\n"
           "       pycap info [--events [PATTERN]]\n"
           "\n"
@@ -38,10 +43,12 @@ static void print_help(void)
           "  pysym trace.bin                  a first look\n"
           "  pysym trace.bin -o profile.html  a page for any browser\n"
           "\n"
+          "pycap top shows it at once, on the terminal: of the host, of -p 1234, or of a command.\n"
+          "pycap dump -p 1234 shows where each thread of a process is now, without stopping it.\n"
           "pycap info says what this host allows and which Python processes it runs. pycap\n"
           "archive packs the binaries of a trace, to read it on another machine.\n"
           "\n"
-          "All options: pycap record --help, pycap archive --help, and man pycap.\n",
+          "All options: pycap record --help, and so on, and man pycap.\n",
           stdout);
 }
 
@@ -84,6 +91,75 @@ static int cmd_record(int argc, char **argv)
             code = program_fail(program, err);
     }
     record_options_deinit(&o);
+    return code;
+}
+
+/* ---- top ---- */
+
+static int print_top_help(void)
+{
+    fputs("usage: pycap top [OPTIONS] [COMMAND [ARG...]]\n"
+          "\n"
+          "Shows on the terminal where CPython processes spend their time this second. Keys: ? lists them, q ends.\n"
+          "\n",
+          stdout);
+    top_options_print(stdout);
+    return program_end_output(program);
+}
+
+static int cmd_top(int argc, char **argv)
+{
+    struct top_options o;
+    struct error *err = top_options_read(&o, argc, argv);
+    int code = EXIT_GOOD;
+
+    if (err) {
+        code = program_usage(program, "pycap top", err);
+    } else if (o.record.help) {
+        code = print_top_help();
+    } else if (o.record.version) {
+        code = print_version();
+    } else {
+        err = view_run(&(struct view_options){.session = &o.record.session, .arguments = o.shown, .screen = true}, &code);
+        if (err)
+            code = program_fail(program, err);
+    }
+    top_options_deinit(&o);
+    return code;
+}
+
+/* ---- dump ---- */
+
+static int print_dump_help(void)
+{
+    fputs("usage: pycap dump -p PID[,PID...] [OPTIONS]\n"
+          "\n"
+          "Shows where each thread of a process is now, also of those that wait, without stopping it.\n"
+          "\n",
+          stdout);
+    dump_options_print(stdout);
+    return program_end_output(program);
+}
+
+static int cmd_dump(int argc, char **argv)
+{
+    struct dump_options o;
+    struct error *err = dump_options_read(&o, argc, argv);
+    int code = EXIT_GOOD;
+
+    if (err) {
+        code = program_usage(program, "pycap dump", err);
+    } else if (o.record.help) {
+        code = print_dump_help();
+    } else if (o.record.version) {
+        code = print_version();
+    } else {
+        const struct view_options view = {.session = &o.record.session, .arguments = o.shown};
+        err = o.record.session.output ? session_run(&o.record.session, &code) : view_run(&view, &code);
+        if (err)
+            code = program_fail(program, err);
+    }
+    dump_options_deinit(&o);
     return code;
 }
 
@@ -222,6 +298,8 @@ static const struct {
     int (*run)(int argc, char **argv);
 } commands[] = {
     {"record", cmd_record},
+    {"top", cmd_top},
+    {"dump", cmd_dump},
     {"archive", cmd_archive},
     {"info", cmd_info},
 };
@@ -230,25 +308,23 @@ static const struct {
 static const struct {
     const char *name, *instead;
 } foreign[] = {
-    {"top", "pysym trace.bin -f top"},
     {"report", "pysym trace.bin"},
     {"stat", "pysym trace.bin"},
     {"script", "pysym trace.bin -f perf-script"},
-    {"dump", "pysym trace.bin -f dump"},
     {"flamegraph", "pysym trace.bin -f folded | flamegraph.pl"},
 };
 
 static struct error *refuse_verb(const char *verb)
 {
     if (!*verb)
-        return error_create(ERROR_USAGE, "say what to do: record, archive or info");
+        return error_create(ERROR_USAGE, "say what to do: record, top, dump, archive or info");
     for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++) {
         if (!strcmp(verb, foreign[i].name))
             return error_create(ERROR_USAGE, "pycap only records: for '%s', record first, then %s", verb, foreign[i].instead);
     }
     if (*verb == '-')
-        return error_create(ERROR_USAGE, "say what to do before %s: record, archive or info", verb);
-    return error_create(ERROR_USAGE, "'%s' is not known: record, archive or info; a program is recorded by pycap record %s",
+        return error_create(ERROR_USAGE, "say what to do before %s: record, top, dump, archive or info", verb);
+    return error_create(ERROR_USAGE, "'%s' is not known: record, top, dump, archive or info; a program is recorded by pycap record %s",
                         verb, verb);
 }
 

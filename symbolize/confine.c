@@ -177,6 +177,18 @@ static struct error *allow_compared(struct places *p, const struct compare_reque
     return NULL;
 }
 
+/* What ncurses reads of a terminal, when it takes the screen. */
+static struct error *allow_terminals(struct places *p)
+{
+    const char *const places[] = {getenv("TERMINFO"), "/etc/terminfo", "/lib/terminfo", "/usr/share/terminfo"};
+
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        if (places[i] && *places[i])
+            TRY(allow(p, places[i], LANDLOCK_READ));
+    }
+    return NULL;
+}
+
 static struct error *collect(const struct options *o, struct places *p)
 {
     for (size_t i = 0; i < o->inputs.count; i++)
@@ -194,6 +206,8 @@ static struct error *collect(const struct options *o, struct places *p)
         TRY(allow(p, o->push.label_map, LANDLOCK_READ));
     TRY(allow(p, temporary_folder(), LANDLOCK_READ | LANDLOCK_WRITE | LANDLOCK_RENAME));
     TRY(allow_output(p, o));
+    if (o->choice.kind == OUTPUT_LIVE)
+        TRY(allow_terminals(p));
 #ifdef __SANITIZE_ADDRESS__
     TRY(allow(p, "/proc", LANDLOCK_READ)); /* where the sanitizer looks for leaks */
 #endif

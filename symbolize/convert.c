@@ -14,6 +14,7 @@
 #include "symbolize/check/check_consumer.h"
 #include "symbolize/compare/diff.h"
 #include "symbolize/compare/gather.h"
+#include "symbolize/live/live_consumer.h"
 #include "symbolize/pass/dump.h"
 #include "symbolize/pass/emit_consumer.h"
 #include "symbolize/pass/loss_consumer.h"
@@ -31,11 +32,16 @@
 #include "symbolize/trace/file_limits.h"
 #include "symbolize/trace/input.h"
 
+/* Memory that a view of a stream keeps of what it resolved, before it begins anew. */
+#define LIVE_RESOLVED_BYTES (UINT64_C(128) << 20)
+
 struct convert {
     const struct options *options;
     FILE *out, *trouble;
     struct convert_outcome *outcome;
     struct part_sink *parts;  /* NULL: the output is whole */
+    struct live_feed *live;   /* NULL: the output is none that goes on a terminal as it comes */
+    struct live_consumer *live_consumer; /* the pass owns it */
     struct weigh_result weighed;   /* for parts */
     VEC(struct input) inputs;
     struct file_limits limits;
@@ -46,6 +52,7 @@ struct convert {
     struct summary_output summary_output;
     struct summary_for_emitter emit_summary;
     struct check_output check_output;
+    struct progress progress;
 };
 
 static struct error *take_inputs(struct convert *c)
@@ -53,6 +60,8 @@ static struct error *take_inputs(struct convert *c)
     for (size_t i = 0; i < c->options->inputs.count; i++) {
         struct input in;
         input_init(&in, c->options->inputs.data[i]);
+        if (c->live)
+            in.wake_fd = c->live->wake_fd;
         if (c->options->input_at)
             input_read_at(&in, c->options->input_at);
         if (!VEC_PUSH(&c->inputs, in))
@@ -65,6 +74,7 @@ static struct error *init_pass(struct convert *c, struct pass *p)
 {
     TRY(pass_init(p, c->inputs.data, c->inputs.count, &c->options->filters, c->resolver));
     p->limits = &c->limits;
+    p->progress = &c->progress;
     p->filter.scouted = c->scout.files.data;
     return NULL;
 }
@@ -113,6 +123,7 @@ static struct error *scout_for(struct convert *c, const struct consumer *consume
         return err;
     err = pass_init(&p, c->inputs.data, c->inputs.count, &none, resolver);
     p.limits = &limits;
+    p.progress = &c->progress;
     if (!err)
         err = pass_add(&p, consumer, &c->scout);
     if (!err)
@@ -385,12 +396,52 @@ static struct error *run_check(struct convert *c, struct pass *p)
 
 static struct error *run_dump(struct convert *c, struct pass *p)
 {
-    TRY(pass_add(p, &dump_consumer, c->out));
+    struct dump *dump;
+
+    TRY(dump_create(c->out, &dump));
+    TRY(pass_add(p, &dump_consumer, dump));
     TRY(add_summary(c, p, &summary_files_consumer));
     TRY(pass_run(p));
     summary_print_trouble(c->summary, c->trouble);
     check_strict(c);
     return NULL;
+}
+
+/*
+ * A stream may go on for days: what was resolved of it is kept from epoch to epoch, as long as it is not too much. Then the next
+ * epoch, which defines all that it needs, is resolved anew.
+ */
+static struct error *renew_resolver(void *own, struct pass *p)
+{
+    const uint64_t most = LIVE_RESOLVED_BYTES;
+    struct convert *c = own;
+    struct resolver *made;
+
+    if (c->limits.limits.memory_used < (most < c->limits.limits.memory_max / 2 ? most : c->limits.limits.memory_max / 2))
+        return NULL;
+    TRY(create_resolver(c, &c->limits.limits, false, &made));
+    struct error *err = resolver_begin_file(made, p->file.input);
+    if (!err)
+        err = live_consumer_renew(c->live_consumer, resolver_model(made));
+    if (err) {
+        resolver_destroy(made);
+        return err;
+    }
+    resolver_destroy(c->resolver);
+    c->resolver = p->resolver = made;
+    p->renewed = true;
+    return NULL;
+}
+
+static struct error *run_live(struct convert *c, struct pass *p)
+{
+    TRY(create_resolver(c, &c->limits.limits, false, &c->resolver));
+    p->resolver = c->resolver;
+    p->renew = renew_resolver;
+    p->renew_own = c;
+    TRY(live_consumer_create(c->live, resolver_model(c->resolver), &c->live_consumer));
+    TRY(pass_add(p, &live_consumer, c->live_consumer));
+    return pass_run(p);
 }
 
 /* Adds the emitter of a comparison behind the tally. */
@@ -505,17 +556,20 @@ static struct error *(*const outputs[])(struct convert *, struct pass *) = {[OUT
                                                                             [OUTPUT_SUMMARY] = run_summary,
                                                                             [OUTPUT_DUMP] = run_dump,
                                                                             [OUTPUT_UNWIND_CHECK] = run_check,
+                                                                            [OUTPUT_LIVE] = run_live,
                                                                             [OUTPUT_DIFF] = run_diff,
                                                                             [OUTPUT_BASELINE] = run_baseline};
 
 struct error *convert_run(const struct options *o, const struct convert_output *out, FILE *trouble,
                           struct convert_outcome *outcome)
 {
-    struct convert c = {.options = o, .out = out->file, .parts = out->parts, .trouble = trouble, .outcome = outcome};
+    struct convert c = {.options = o, .out = out->file, .parts = out->parts, .live = out->live, .trouble = trouble, .outcome = outcome};
     struct pass p = {0};
 
     *outcome = (struct convert_outcome){0};
     file_limits_init(&c.limits, o->max_memory_bytes);
+    if (options_shows_progress(o))
+        progress_init(&c.progress);
     struct error *err = take_inputs(&c);
     if (!err)
         err = scout(&c);

@@ -13,15 +13,19 @@
 #include "symbolize/options.h"
 #include "symbolize/pass/parts.h"
 
-/* One of both. */
+struct live_feed;
+
+/* One of them. */
 struct convert_output {
     FILE *file;              /* the caller closes it */
+    struct live_feed *live;  /* for OUTPUT_LIVE */
     struct part_sink *parts; /* for an emitter, of an output that is split */
 };
 
 struct convert_outcome {
     bool incomplete; /* --strict: more is missing than allowed; `trouble` says what */
     bool damaged;    /* parts of a trace could not be read; for emitters */
+    bool abandoned; /* live: a thread is still at work, with the options; nothing is left but to end the process */
     bool differs;    /* unwind-check: a stack differs from that of a witness */
     enum gate_answer verdict; /* diff: of all rules; undecided only if that fails */
 };

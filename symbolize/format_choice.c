@@ -12,6 +12,7 @@ static const struct {
 } own_formats[] = {
     {OUTPUT_SUMMARY, "summary", "how complete the recording is, what to do about it, and who ran"},
     {OUTPUT_DUMP, "dump", "every record of the trace as text"},
+    {OUTPUT_LIVE, "live", "a view for a terminal of a trace as it arrives: what is hot this second"},
     {OUTPUT_UNWIND_CHECK, "unwind-check", "stacks unwound in the kernel beside snapshots (pycap record --unwind both)"},
 };
 enum { OWN_FORMAT_COUNT = sizeof own_formats / sizeof *own_formats };
@@ -27,6 +28,7 @@ static const struct {
     {" review short markdown md llm agent ", "use -f brief"},
     {" collapsed raw stacks stackcollapse txt ", "use -f folded"},
     {" perf data hotspot samply ", "use -f perf-data, or -f perf-script for the text that perf script prints"},
+    {" watch follow tail interactive curses tui ", "use -f live: a view of a trace as it arrives"},
     {" script ", "use -f perf-script"},
     {" gecko geckoprofile processed ", "use -f firefox: https://profiler.firefox.com opens it"},
     {" perfetto ", "use -f perf-script: https://ui.perfetto.dev opens it"},
@@ -35,6 +37,7 @@ static const struct {
     {" pb gz prof proto go pyroscope parca grafana ", "use -f pprof"},
     {" otlp otel opentelemetry ", "use -f pprof, which the OpenTelemetry Collector receives (pprofreceiver)"},
     {" pstats snakeviz callgrind cachegrind kcachegrind ", "use -f pprof or -f speedscope: most tools read one of them"},
+    {" stacks pystack dumpstacks traceback gdb faulthandler tasks pstree ", "use -f threads"},
     {" report stat stats info text table hot ", "use -f top or -f summary"},
     {" diff compare comparison delta baseline junit github annotations ", "use pysym diff OLD... -- NEW..."},
     {" check unwind ", "use -f unwind-check"},

@@ -17,6 +17,7 @@ enum output_kind {
     OUTPUT_SUMMARY,
     OUTPUT_DUMP,
     OUTPUT_UNWIND_CHECK,
+    OUTPUT_LIVE,     /* a view on a terminal */
     OUTPUT_DIFF,     /* of two sets of runs: a report, or the page of an emitter */
     OUTPUT_BASELINE,
 };

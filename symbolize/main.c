@@ -7,12 +7,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "formats/base/program.h"
 #include "formats/base/vec.h"
 #include "symbolize/compare/inputs.h"
 #include "symbolize/confine.h"
 #include "symbolize/convert.h"
+#include "symbolize/live_convert.h"
 #include "symbolize/options.h"
 #include "symbolize/output_files.h"
 #include "symbolize/part_files.h"
@@ -190,6 +192,8 @@ static struct error *run(struct options *o, struct convert_outcome *outcome)
     TRY(check_places(o));
     if (o->command != COMMAND_CONVERT)
         TRY(compare_sort_inputs(&o->compare, o->inputs.data, &o->inputs.count));
+    if (o->choice.kind == OUTPUT_LIVE)
+        return live_convert(o, outcome);
     struct error *err = find_inputs(o, &inputs);
     if (!err)
         err = convert_to(o, &inputs, outcome);
@@ -265,6 +269,8 @@ int main(int argc, char **argv)
             o.emit.terminal = terminal_of_output();
         err = (o.command == COMMAND_PUSH ? push : run)(&o, &outcome);
         status = err ? program_fail(program, err) : judge(&o, &outcome);
+        if (outcome.abandoned)
+            _exit(status);
     }
     options_deinit(&o);
     return status;

@@ -170,6 +170,7 @@ static const struct option_row option_rows[] = {
      MEMBER(max_output_bytes), 1, UINT64_MAX, "an amount of bytes, like 512M"},
 
     OPTION_HEADING("other"),
+    {"quiet", 'q', NULL, "do not say on a terminal how far it is", option_set_true, MEMBER(quiet)},
     {"strict", 0, "LIST",
      "exit with 3 when more is missing than LIST allows, which changes\n"
      STRICT_DEFAULT "; unwind-check: when stacks differ",
@@ -210,11 +211,20 @@ void options_help(const struct options *o, FILE *out)
           "4 a rule is surely broken, 5 undecided where that fails\n", out);
 }
 
+/* The output grows while traces are read, and does not appear at their end. */
+static bool writes_each_sample(const struct options *o)
+{
+    return o->choice.kind == OUTPUT_DUMP || (o->choice.emitter && o->choice.emitter->writes_each_sample);
+}
+
 uint64_t options_max_output(const struct options *o)
 {
-    bool each_sample = o->choice.kind == OUTPUT_DUMP || (o->choice.emitter && o->choice.emitter->writes_each_sample);
+    return o->max_output_bytes ? o->max_output_bytes : (writes_each_sample(o) ? UINT64_C(4) : UINT64_C(1)) << 30;
+}
 
-    return o->max_output_bytes ? o->max_output_bytes : (each_sample ? UINT64_C(4) : UINT64_C(1)) << 30;
+bool options_shows_progress(const struct options *o)
+{
+    return !o->quiet && o->choice.kind != OUTPUT_LIVE && o->command != COMMAND_PUSH && (o->output || !writes_each_sample(o) || !isatty(STDOUT_FILENO));
 }
 
 void options_deinit(struct options *o)
@@ -242,6 +252,8 @@ static struct error *check_filters(const struct options *o)
 
     for (int i = 0; i < STACK_PATTERN_COUNT; i++)
         changes_stacks |= o->stacks.patterns[i].count;
+    if (o->choice.kind == OUTPUT_LIVE && (o->filters.around || time_range_has_share(&o->filters.time)))
+        return error_create(ERROR_USAGE, "live shows a trace as it comes: it takes no --around, and no --time in percent, which need its end");
     if (first && o->choice.kind == OUTPUT_DUMP)
         return error_create(ERROR_USAGE, "dump writes every record: it takes no filter such as --%s", first);
     if (o->emit.min_share > 0 && !(o->choice.emitter && o->choice.emitter->joins_thin))
@@ -287,6 +299,16 @@ static struct error *check_output(const struct options *o)
     return NULL;
 }
 
+static struct error *check_live(const struct options *o)
+{
+    if (o->choice.kind != OUTPUT_LIVE)
+        return NULL;
+    if (o->output || o->strict.is_on || o->inputs.count > 1)
+        return error_create(ERROR_USAGE, "live is a view on the terminal, of one trace: it takes no %s",
+                            o->output ? "-o" : o->strict.is_on ? "--strict" : "second one");
+    return NULL;
+}
+
 /* What the members of filters say about each other. */
 static struct error *end_filters(struct options *o)
 {
@@ -317,7 +339,7 @@ static struct error *check_native_names(const struct options *o)
 static struct error *check_top(const struct options *o)
 {
     if (o->emit.json && o->choice.kind != OUTPUT_SUMMARY && (o->choice.kind != OUTPUT_EMITTER || !o->choice.emitter->writes_json))
-        return error_create(ERROR_USAGE, "--json is for --format top, gil, annotate and summary");
+        return error_create(ERROR_USAGE, "--json is for --format top, gil, threads, annotate and summary");
     if (o->emit.by == EMIT_BY_LINE && (o->stacks.by_function || o->stacks.no_lines))
         return error_create(ERROR_USAGE, "--by line needs the lines that --function and --nolineno leave out");
     return NULL;
@@ -394,6 +416,7 @@ static struct error *check_conversion(struct options *o)
         return error_create(ERROR_USAGE, "name a trace, such as trace.bin");
     TRY(format_choose(o->format, o->output, &o->choice));
     TRY(check_output(o));
+    TRY(check_live(o));
     TRY(check_top(o));
     TRY(check_native_names(o));
     TRY(check_pprof(o));

@@ -41,7 +41,7 @@ struct options {
     uint64_t window_ns;            /* --window; 0: not given */
     uint64_t max_memory_bytes;     /* of what traces unpack to; 0: by their size */
     uint64_t max_output_bytes;     /* 0: by the format, see options_max_output() */
-    bool debuginfod, no_host, python_only, verbose;
+    bool debuginfod, no_host, python_only, verbose, quiet;
     struct strict strict;
     enum merge_interpreter interpreter;
     struct emit_options emit;
@@ -65,6 +65,8 @@ static inline bool options_split(const struct options *o)
 }
 /* How long the output may get. */
 uint64_t options_max_output(const struct options *o);
+/* May it say on a terminal how far it is? Not between the lines of an output that is written there meanwhile. */
+bool options_shows_progress(const struct options *o);
 void options_help(const struct options *o, FILE *out);
 /* "pysym", or "pysym diff": whose --help helps. */
 const char *options_command_name(const struct options *o);

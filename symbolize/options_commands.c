@@ -16,7 +16,8 @@ struct answer {
 /* The options that diff and baseline take of pysym's own. */
 #define TAKEN_BY_COMPARISONS                                                                                                  \
     "output pid tid comm exe cgroup container thread cpu task subinterpreter event gil time around focus ignore root-at "     \
-    "callers-of hide show collapse-recursion archive symfs sysroot no-host debuginfod max-memory max-output strict help version"
+    "callers-of hide show collapse-recursion archive symfs sysroot no-host debuginfod max-memory max-output strict quiet help "   \
+    "version"
 
 static const struct answer instead_of_comparisons[] = {
     {"json", "say -f json"},
@@ -48,6 +49,7 @@ static const struct answer instead_of_push[] = {
     {"around", "it is for looking at one recording; --time chooses samples"},
     {"top sort by min json columns full-filenames", "what is shown is chosen where the store is asked"},
     {"source embed-source all-lines context", "stores keep no source text; pysym annotate shows it"},
+    {"quiet", "it says nothing but what failed; --verbose says more"},
     {"debuginfod", "traces are read in a process without a network; name binaries with --archive, --symfs or --sysroot"},
     {"strict", "it exits with 3 when something was not sent; what recordings lost is the series pycap_lost"},
     {NULL, NULL},

@@ -7,11 +7,13 @@
 #include <string.h>
 
 #include "formats/base/clock.h"
+#include "formats/base/cpus.h"
+#include "symbolize/push/converter.h"
 #include "symbolize/push/series.h"
 #include "symbolize/push/store.h"
 #include "symbolize/push/store_url.h"
 
-enum { SERIES_DEFAULT = 500, SERIES_MOST = 100000 };
+enum { SERIES_DEFAULT = 500, SERIES_MOST = 100000, JOBS_DEFAULT_MOST = 16 };
 #define WINDOW_DEFAULT_NS (15 * NS_PER_S)
 #define WINDOW_MOST_NS (600 * NS_PER_S) /* Pyroscope refuses what is older than an hour */
 #define RETRY_DEFAULT_NS (300 * NS_PER_S)
@@ -101,6 +103,8 @@ const struct option_row options_push_rows[] = {
     {"follow", 0, NULL, "go on with what comes into the folders, until SIGTERM or Ctrl-C", option_set_true, MEMBER(follow)},
     {"retry-for", 0, "TIME", "give up when nothing was accepted or refused for so long (default: 5m)", option_set_duration,
      MEMBER(retry_for_ns), .wants = "a length of time, like 90s or 5m", .without = "follow"},
+    {"jobs", 'j', "N", "traces that are read at a time (default: as many as CPUs, 16 at most; with --follow 1)", option_set_u32,
+     MEMBER(jobs), 1, CONVERTERS_MAX, "a number of traces, 1 to 64"},
     {"window", 0, "TIME", "real time that one profile holds, 1s to 10m (default: 15s)", option_set_duration, MEMBER(window_ns),
      .wants = "a length of time, 1s to 10m"},
     {"state", 0, "FILE", "remembers what was sent, so that nothing is sent twice after a restart\n"
@@ -199,6 +203,8 @@ struct error *options_push_check(struct options *o)
     TRY(series_check_rules(r));
     TRY(find_state(o));
     r->inputs = o->inputs;
+    if (!r->jobs)
+        r->jobs = r->follow ? 1 : cpus_allowed() < JOBS_DEFAULT_MOST ? cpus_allowed() : JOBS_DEFAULT_MOST;
     return format_choose("pprof", NULL, &o->choice);
 }
 

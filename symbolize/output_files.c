@@ -22,7 +22,7 @@
 #include "symbolize/output_folder.h"
 #include "symbolize/output_stream.h"
 
-enum { OPEN_MAX_FILES = 16, NEW_FILE_MODE = 0666 };
+enum { OPEN_MAX_FILES = 16, NEW_FILE_MODE = 0666, FIRST_BUFFER_BYTES = 1 << 16 };
 
 enum placed {
     PLACED_NOT,
@@ -423,7 +423,7 @@ static struct error *open_first(struct output_files *s)
     TRY(check_input(o));
     TRY(output_open(o->path, &s->output));
     s->first = (struct output_stream){.limit = &s->limit, .binary = o->binary, .seekable = s->output.place,
-                                      .descriptor = descriptor_of_first};
+                                      .descriptor = descriptor_of_first, .buffer_bytes = FIRST_BUFFER_BYTES};
     TRY(output_stream_open(&s->first));
     return s->output.place ? find_folder(s) : NULL;
 }

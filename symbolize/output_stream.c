@@ -3,6 +3,7 @@
 #include "symbolize/output_stream.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -88,7 +89,12 @@ static int seek(void *cookie, off64_t *offset, int whence)
 struct error *output_stream_open(struct output_stream *s)
 {
     s->file = fopencookie(s, "w", (cookie_io_functions_t){.write = pass_on, .seek = s->seekable ? seek : NULL});
-    return s->file ? NULL : error_no_memory();
+    if (!s->file)
+        return error_no_memory();
+    s->buffer = s->buffer_bytes ? malloc(s->buffer_bytes) : NULL; /* without one it has a small one of its own */
+    if (s->buffer)
+        setvbuf(s->file, s->buffer, _IOFBF, s->buffer_bytes);
+    return NULL;
 }
 
 bool output_stream_close(struct output_stream *s)
@@ -98,6 +104,8 @@ bool output_stream_close(struct output_stream *s)
     s->file = NULL;
     if (file && fclose(file) != 0 && !s->os_errno)
         s->os_errno = errno ? errno : EIO;
+    free(s->buffer);
+    s->buffer = NULL;
     return !s->os_errno;
 }
 

@@ -26,6 +26,8 @@ struct output_stream {
     bool seekable;              /* written at offsets, from 0 on; else where the descriptor stands */
     /* Returns a descriptor to write to, which stays the owner's; -1: errno says why. */
     int (*descriptor)(struct output_stream *stream);
+    size_t buffer_bytes;        /* what is written at a time; 0: what stdio has for pipes */
+    char *buffer;
     FILE *file;                 /* write to this one; NULL when it is closed */
     int os_errno;               /* why a write failed; 0: none did. EFBIG when the limit was reached */
     uint64_t at_bytes, size_bytes; /* where the next write goes; how long the file is */

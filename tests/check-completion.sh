@@ -39,6 +39,10 @@ has() {
 
 is record pycap rec
 has archive pycap ""
+is dump pycap du
+is top pycap to
+is --python-only pycap top --py
+is --timeout pycap dump --ti
 is --version pycap --v
 is --duration pycap record --du
 is "--no-inherit" pycap record -o file --no-in

@@ -75,8 +75,8 @@ def wrong_commands(text, known):
 
 
 def missing_rows(top):
-    """Fuzz targets that the table of benchmarks.md lacks."""
-    rows = re.findall(r"^\| (fuzz_\w+) \|", (top / "docs/benchmarks.md").read_text(), re.M)
+    """Fuzz targets that the table of benchmarks-tables.md lacks."""
+    rows = re.findall(r"^\| (fuzz_\w+) \|", (top / "docs/benchmarks-tables.md").read_text(), re.M)
     return sorted({source.stem for source in (top / "tests/fuzz").glob("fuzz_*.c")} - set(rows))
 
 
@@ -88,12 +88,12 @@ def main():
     known = {("pysym", ""): options_of(pysym)}
     for verb in OWN_OPTIONS:
         known["pysym", verb] = options_of(pysym, verb)
-    for verb in ("record", "archive", "info"):
+    for verb in ("record", "top", "dump", "archive", "info"):
         known["pycap", verb] = options_of(pycap, verb)
     pages = [top / "README.md", top / "tests/README.md", *sorted((top / "docs").rglob("*.md")), *sorted((top / "docs").glob("*.scd"))]
     wrong, links = 0, 0
     for target in missing_rows(top) if (top / "tests/fuzz").exists() else []:
-        print(f"docs/benchmarks.md: no row of {target}", file=sys.stderr)
+        print(f"docs/benchmarks-tables.md: no row of {target}", file=sys.stderr)
         wrong += 1
     for page in pages:
         text = page.read_text()

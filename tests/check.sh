@@ -21,9 +21,9 @@ add() { # PASSED FAILED SKIPPED
     passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
 }
 
-# Golden and live tests run as two processes side by side, one for each of two cores: BESIDE holds those that compare
-# stack by stack, or need no sampler. WAITING are those that mostly wait, for servers, programs and time: a third process. What is
-# marked alone comes when all have ended. What is marked long is for make check-long.
+# Three processes run side by side, so that they end at about the same time: the live tests; BESIDE, which compare stack by
+# stack, or need no sampler; and THIRD, which come after the unit tests: they mostly wait, for servers, programs and time, or
+# need no sampler. What is marked alone comes when all have ended. What is marked long is for make check-long.
 BESIDE="
     pysym
     annotate
@@ -37,20 +37,16 @@ BESIDE="
     fleet
     ndjson
     baseline
-    compare_draws
     terminal
     pprof
-    pprof_readers
     firefox
     agree
     perf_data
-    bombs
     page_strangers
     page_access
     page_filters
     page_views
     page_compare
-    consumers
     traces
     bench
     matrix
@@ -63,7 +59,6 @@ BESIDE="
     lines
     filters
     jit
-    checks
     docs
     choosing
     releases
@@ -71,17 +66,40 @@ BESIDE="
     leak_first
     memory
     memory_page
-    stats
     page_scripts
+    threads
 "
-WAITING="
+THIRD="
     asyncio_tasks
     profile_store
     store_http
     push
     push_growing
     push_traces
+    consumers
+    pprof_readers
+    compare_draws
+    stats
+    bombs
+    checks
+    wakes
+    archive
+    command
+    continuous
+    dump
+    flight
+    live_view
+    service
+    slow_reader
+    top
+    usage
 "
+
+# With sanitizers many live tests are left out, and these then run in their time.
+# shellcheck disable=SC2086
+case $build in
+*asan) THIRD=$(printf '%s\n' $THIRD | grep -vxE 'flight|push|top') ;;
+esac
 
 # suite NAME CACHE PYTEST-ARGUMENT...: runs it into NAME.out; what it counts is in NAME.xml, pytest's exit code in
 # NAME.status, and the names of the tests that failed in the folder CACHE.
@@ -89,7 +107,7 @@ suite() {
     name=$1 cache=$2
     shift 2
     rm -f "$logs/$name.xml" "$logs/$name.status"
-    "$python" -m pytest -q -rs --tb=short --durations=15 -o cache_dir="$logs/$cache" \
+    "$python" -m pytest -q -rsfE --tb=short --durations=15 -o cache_dir="$logs/$cache" \
         --junit-xml="$logs/$name.xml" "$@" >"$logs/$name.out" 2>&1 </dev/null
     echo $? >"$logs/$name.status"
 }
@@ -138,22 +156,19 @@ files_of() { # NAME...: the files of their tests, each with the prefix $prefix
     done
 }
 # shellcheck disable=SC2086
-apart=$(prefix=--ignore= files_of $BESIDE $WAITING)
+apart=$(prefix=--ignore= files_of $BESIDE $THIRD)
 # shellcheck disable=SC2046,SC2086
 suite beside beside-cache -m "not alone and not long" $(files_of $BESIDE) &
 beside_pid=$!
-# shellcheck disable=SC2046,SC2086
-suite waiting waiting-cache -m "not alone and not long" $(files_of $WAITING) &
-waiting_pid=$!
-trap 'kill $beside_pid $waiting_pid 2>/dev/null' EXIT INT TERM
+{
+    sh tests/run-unit.sh "$logs" "$@" >"$logs/unit.out" 2>&1
+    # shellcheck disable=SC2046,SC2086
+    suite third third-cache -m "not alone and not long" $(files_of $THIRD)
+} &
+third_pid=$!
+trap 'kill $beside_pid $third_pid 2>/dev/null' EXIT INT TERM
 
-echo "unit tests:"
-sh tests/run-unit.sh "$logs" "$@" >"$logs/unit.out"
-cat "$logs/unit.out"
-counts=$(sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed, \([0-9]*\) skipped$/\1 \2 \3/p' "$logs/unit.out" | tail -n 1)
-# shellcheck disable=SC2086
-add ${counts:-0 1 0}
-
+wrong=
 # check WHAT COMMAND...: the command says what is wrong, and WHAT is true when it succeeds.
 check() {
     what=$1
@@ -163,6 +178,8 @@ check() {
         add 1 0 0
     else
         echo "  FAILED  $what"
+        wrong="$wrong  FAILED  $what
+"
         add 0 1 0
     fi
 }
@@ -179,14 +196,29 @@ check "no function has more than 60 lines, no file more than 600" "$python" test
 
 # shellcheck disable=SC2086
 suite live live-cache -m "not alone and not long" $apart tests/integration
-wait $beside_pid $waiting_pid
+wait $beside_pid $third_pid
 trap - EXIT INT TERM
 suite alone alone-cache -m "alone and not long" tests/integration
+echo "unit tests:"
+cat "$logs/unit.out"
+counts=$(sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed, \([0-9]*\) skipped$/\1 \2 \3/p' "$logs/unit.out" | tail -n 1)
+# shellcheck disable=SC2086
+add ${counts:-0 1 0}
 end_suite live "live tests:"
 end_suite beside "golden tests, and live ones beside the others:"
-end_suite waiting "tests that mostly wait:"
+end_suite third "tests that mostly wait, and further golden ones:"
 end_suite alone "live tests alone:"
 
+# What failed stands at the end, after the many lines of skipped tests' reasons.
+if [ $failed != 0 ]; then
+    echo "what failed:"
+    printf '%s' "$wrong"
+    grep -B 8 FAILED "$logs/unit.out"
+    for name in live beside third alone; do
+        sed -n '/^=* \(FAILURES\|ERRORS\) =*$/,/^-* generated xml/p' "$logs/$name.out" | grep -v '^-* generated xml' | tail -n 150
+        grep -E '^(FAILED|ERROR) ' "$logs/$name.out"
+    done
+fi
 [ $again = 0 ] || echo "of these $again only when tried again: see FAILURES above"
 echo "$passed passed, $failed failed, $skipped skipped"
 [ $failed = 0 ]

@@ -28,8 +28,12 @@ install() {
     $sudo env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=600 install -y --no-install-recommends $missing >"$log" 2>&1
 }
 install && exit 0
-$sudo apt-get update >/dev/null 2>&1 || true
-install && exit 0
+# The archive may be out of reach for a moment, or change while it is read.
+for pause in 0 10 30; do
+    sleep $pause
+    $sudo apt-get update >/dev/null 2>&1 || true
+    install && exit 0
+done
 tail -5 "$log" >&2
 echo "Could not install:$missing" >&2
 exit 1

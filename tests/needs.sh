@@ -39,6 +39,7 @@ build)
         header archive.h libarchive-dev
         header xxhash.h libxxhash-dev
         header libiberty/demangle.h libiberty-dev
+        header ncurses.h libncurses-dev
         header zlib.h zlib1g-dev
         header lzma.h liblzma-dev
         header seccomp.h libseccomp-dev

@@ -2,17 +2,18 @@
 /* libarchive makes the bytes, and passes them on in large pieces. */
 #include "capture/archive/pack.h"
 
-#include <archive.h>
-#include <archive_entry.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "capture/archive/libarchive.h"
 #include "formats/elf/strip.h"
 
 enum { CHUNK = 1 << 18 };
+
+static const struct libarchive *lib; /* NULL until the first pack is made */
 
 struct pack {
     struct archive *archive;
@@ -37,7 +38,7 @@ static la_ssize_t on_write(struct archive *a, void *ctx, const void *data, size_
         p->len_bytes += len;
         return (la_ssize_t)len;
     }
-    archive_set_error(a, EIO, "write failed");
+    lib->archive_set_error(a, EIO, "write failed");
     return -1;
 }
 
@@ -51,7 +52,7 @@ static struct error *check(struct pack *p, int status)
         p->write_error = NULL;
         return err;
     }
-    const char *text = archive_error_string(p->archive);
+    const char *text = lib->archive_error_string(p->archive);
     return error_path(ERROR_IO, p->path, "could not be written: %s", text ? text : "no reason is known");
 }
 
@@ -65,33 +66,33 @@ static bool ends_with(const char *s, const char *end)
 static int add_filter(struct archive *a, const char *path)
 {
     if (ends_with(path, ".tar"))
-        return archive_write_add_filter_none(a);
+        return lib->archive_write_add_filter_none(a);
     if (ends_with(path, ".gz") || ends_with(path, ".tgz"))
-        return archive_write_add_filter_gzip(a);
+        return lib->archive_write_add_filter_gzip(a);
     if (ends_with(path, ".bz2"))
-        return archive_write_add_filter_bzip2(a);
+        return lib->archive_write_add_filter_bzip2(a);
     if (ends_with(path, ".xz"))
-        return archive_write_add_filter_xz(a);
-    return archive_write_add_filter_zstd(a);
+        return lib->archive_write_add_filter_xz(a);
+    return lib->archive_write_add_filter_zstd(a);
 }
 
 static struct error *begin(struct pack *p)
 {
-    p->archive = archive_write_new();
-    p->entry = archive_entry_new();
+    p->archive = lib->archive_write_new();
+    p->entry = lib->archive_entry_new();
     if (!p->archive || !p->entry)
         return error_no_memory();
-    TRY(check(p, archive_write_set_format_pax_restricted(p->archive)));
+    TRY(check(p, lib->archive_write_set_format_pax_restricted(p->archive)));
     TRY(check(p, add_filter(p->archive, p->path)));
-    archive_write_set_bytes_per_block(p->archive, CHUNK);
-    archive_write_set_bytes_in_last_block(p->archive, 1);
-    return check(p, archive_write_open(p->archive, p, NULL, on_write, NULL));
+    lib->archive_write_set_bytes_per_block(p->archive, CHUNK);
+    lib->archive_write_set_bytes_in_last_block(p->archive, 1);
+    return check(p, lib->archive_write_open(p->archive, p, NULL, on_write, NULL));
 }
 
 struct error *pack_create(const char *path, const struct archive_sink *sink, struct pack **out)
 {
+    TRY(libarchive_load(&lib));
     struct pack *p = calloc(1, sizeof *p);
-
     if (!p)
         return error_no_memory();
     p->path = path;
@@ -107,22 +108,22 @@ struct error *pack_create(const char *path, const struct archive_sink *sink, str
 
 static struct error *put_header(struct pack *p, const char *member, unsigned type, uint64_t len_bytes, const char *target)
 {
-    struct archive_entry *e = archive_entry_clear(p->entry);
+    struct archive_entry *e = lib->archive_entry_clear(p->entry);
 
-    archive_entry_set_pathname(e, member);
-    archive_entry_set_filetype(e, type);
-    archive_entry_set_perm(e, type == AE_IFLNK ? 0777 : 0644);
-    archive_entry_set_mtime(e, 0, 0);
-    archive_entry_set_size(e, (la_int64_t)len_bytes);
+    lib->archive_entry_set_pathname(e, member);
+    lib->archive_entry_set_filetype(e, type);
+    lib->archive_entry_set_perm(e, type == AE_IFLNK ? 0777 : 0644);
+    lib->archive_entry_set_mtime(e, 0, 0);
+    lib->archive_entry_set_size(e, (la_int64_t)len_bytes);
     if (target)
-        archive_entry_set_symlink(e, target);
-    return check(p, archive_write_header(p->archive, e));
+        lib->archive_entry_set_symlink(e, target);
+    return check(p, lib->archive_write_header(p->archive, e));
 }
 
 static struct error *put_data(struct pack *p, const void *data, uint64_t len_bytes)
 {
     for (const uint8_t *at = data; len_bytes;) {
-        la_ssize_t n = archive_write_data(p->archive, at, len_bytes < CHUNK ? len_bytes : CHUNK);
+        la_ssize_t n = lib->archive_write_data(p->archive, at, len_bytes < CHUNK ? len_bytes : CHUNK);
         if (n <= 0)
             return check(p, n < 0 ? (int)n : ARCHIVE_FATAL);
         at += n;
@@ -211,7 +212,7 @@ struct error *pack_link(struct pack *p, const char *member, const char *target)
 
 struct error *pack_finish(struct pack *p)
 {
-    TRY(check(p, archive_write_close(p->archive)));
+    TRY(check(p, lib->archive_write_close(p->archive)));
     return p->sink.finish(p->sink.ctx);
 }
 
@@ -226,8 +227,8 @@ void pack_destroy(struct pack *p)
         return;
     /* Freeing writes an end, and only then lets go of all: after archive_write_fail() it keeps its buffer. */
     p->given_up = true;
-    archive_write_free(p->archive);
-    archive_entry_free(p->entry);
+    lib->archive_write_free(p->archive);
+    lib->archive_entry_free(p->entry);
     error_destroy(p->write_error);
     free(p);
 }

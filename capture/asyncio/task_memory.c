@@ -27,10 +27,20 @@ static uint64_t page_of(uint64_t address)
     return address & ~(PAGE_BYTES - 1);
 }
 
-static bool is_late(struct task_memory *m)
+void task_memory_start_clock(struct task_memory *m)
 {
-    if (!m->late && now_ns() >= m->deadline_ns)
-        m->late = true;
+    m->began_ns = now_ns();
+    m->cpu_began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
+bool task_memory_is_late(struct task_memory *m)
+{
+    if (m->late)
+        return true;
+    uint64_t passed_ns = now_ns() - m->began_ns;
+    if (passed_ns >= m->budget_ns) /* no more CPU time than that can have been spent before */
+        m->late = passed_ns / TASK_MEMORY_WALL_TIMES >= m->budget_ns ||
+                  clock_ns(CLOCK_THREAD_CPUTIME_ID) - m->cpu_began_ns >= m->budget_ns;
     return m->late;
 }
 
@@ -102,7 +112,7 @@ void task_memory_begin(struct task_memory *m, const uint64_t *addresses, uint32_
     m->pages.count = 0;
     map_clear(&m->index);
     m->late = m->no_memory = false;
-    for (uint32_t i = 0; i < count && !is_late(m);) {
+    for (uint32_t i = 0; i < count && !task_memory_is_late(m);) {
         uint32_t n = count - i < CALL_PAGES ? count - i : CALL_PAGES;
         uint32_t got = read_pages(m, addresses + i, n);
         i += got < n ? got + 1 : got; /* one that is not there any more is left out */
@@ -119,7 +129,7 @@ static int64_t fetch(struct task_memory *m, uint64_t page)
         group[i] = first + i * PAGE_BYTES;
         all_new = all_new && !map_get(&m->index, group[i]);
     }
-    if (is_late(m))
+    if (task_memory_is_late(m))
         return -1;
     if (!(all_new && read_pages(m, group, GROUP_PAGES) > (page - first) / PAGE_BYTES))
         read_pages(m, &page, map_get(&m->index, page) ? 0 : 1);
@@ -219,6 +229,7 @@ uint32_t task_memory_used(struct task_memory *m, uint64_t *addresses, uint32_t r
             addresses[stored++] = m->pages.data[i].address;
         count++;
     }
-    qsort(addresses, stored, sizeof *addresses, compare_addresses);
+    if (stored) /* without room `addresses` may be NULL, which qsort() does not take */
+        qsort(addresses, stored, sizeof *addresses, compare_addresses);
     return count;
 }

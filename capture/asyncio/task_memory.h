@@ -26,6 +26,8 @@
 struct iovec;
 typedef uint64_t (*task_memory_fn)(void *ctx, const struct iovec *ranges, uint32_t count, void *out);
 
+#define TASK_MEMORY_WALL_TIMES 4
+
 struct task_page {
     uint64_t address;
     bool used;
@@ -33,7 +35,12 @@ struct task_page {
 struct task_memory {
     task_memory_fn fn;      /* set by the caller */
     void *ctx;
-    uint64_t deadline_ns;   /* CLOCK_MONOTONIC: set by the caller. From then on nothing is read that is not here */
+    /*
+     * Of CPU time of this thread, set by the caller: when it is spent nothing is read that is not here. A thread that is given no
+     * CPU is not late, but where TASK_MEMORY_WALL_TIMES as much has passed by the clock.
+     */
+    uint64_t budget_ns;
+    uint64_t began_ns, cpu_began_ns; /* CLOCK_MONOTONIC and CLOCK_THREAD_CPUTIME_ID */
     bool late;              /* something was not read for that */
     bool no_memory;
     VEC(struct task_page) pages; /* by their place in `bytes` */
@@ -43,6 +50,10 @@ struct task_memory {
     uint8_t *again;         /* pages of one call, to compare them with; NULL: not needed yet */
 };
 void task_memory_deinit(struct task_memory *m);
+/* The budget counts from now on. */
+void task_memory_start_clock(struct task_memory *m);
+/* Whether the budget is spent: then nothing more is read until the caller gives another one and resets `late`. */
+bool task_memory_is_late(struct task_memory *m);
 /* Forgets all pages, and reads those at `addresses`, which are sorted. */
 void task_memory_begin(struct task_memory *m, const uint64_t *addresses, uint32_t count);
 /* A py_read_fn (formats/cpython/code.h). False when a part of it cannot be read, or the time is over. */

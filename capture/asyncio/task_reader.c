@@ -50,10 +50,7 @@ static uint64_t read_ranges(void *ctx, const struct iovec *ranges, uint32_t coun
 
 static bool is_late(void *memory)
 {
-    struct task_memory *m = memory;
-
-    m->late = m->late || now_ns() >= m->deadline_ns;
-    return m->late;
+    return task_memory_is_late(memory);
 }
 
 static int frames_memory(void *memory, void *out, uint32_t len, uint64_t address)
@@ -125,7 +122,8 @@ static void begin(struct task_reader *r, const struct process *p, struct known *
     w->runtime = r->frames.config.process.runtime;
     w->tgid = p->tgid;
     w->hints = &known->hints;
-    r->memory.deadline_ns = now_ns() + budget_ns / 5 * FIRST_FIFTHS;
+    r->memory.budget_ns = budget_ns / 5 * FIRST_FIFTHS;
+    task_memory_start_clock(&r->memory);
     loop_threads_look(&known->loops, p->tgid);
     task_memory_begin(&r->memory, known->pages, known->count);
 }
@@ -246,16 +244,17 @@ static bool loops_slept(struct known *known, const struct process *p, const stru
     return slept;
 }
 
+/* Where a list breaks off, or the time was over, nobody knows how many tasks are behind that: one at least. */
 static void run(struct task_reader *r, struct task_table *out)
 {
     r->walk.out = out;
     task_walk_run(&r->walk);
+    out->unread += (r->walk.torn || r->memory.late) && !out->unread;
 }
 
 struct error *task_reader_read(struct task_reader *r, const struct process *p, uint64_t budget_ns, struct task_table *out)
 {
     struct known *known = know(r, p);
-    uint64_t began_ns = now_ns();
     bool good = known != NULL;
 
     if (!good)
@@ -270,7 +269,7 @@ struct error *task_reader_read(struct task_reader *r, const struct process *p, u
             run(r, &r->first);
         name_threads(p, &r->first);
         if (!loops_slept(known, p, &r->first) && task_memory_changed(&r->memory)) {
-            r->memory.deadline_ns = began_ns + budget_ns;
+            r->memory.budget_ns = budget_ns;
             r->memory.late = false;
             run(r, out);
             name_threads(p, out);
@@ -281,9 +280,9 @@ struct error *task_reader_read(struct task_reader *r, const struct process *p, u
             *out = r->first;
             r->first = empty;
         }
+    } else {
+        out->unread = r->memory.late;
     }
-    /* A list that breaks off: nobody knows how many tasks are behind that. */
-    out->unread += r->walk.torn && !out->unread;
     out->time_ns = now_ns();
     good = good && remember(r, known) && !r->walk.no_memory && !r->memory.no_memory;
     return good ? NULL : error_no_memory();

@@ -36,7 +36,7 @@ enum task_support task_reader_support(const struct process *p);
 
 /*
  * Reads the tasks of a process that is TASKS_READABLE into `out`, which is emptied first. Stops after `budget_ns` of its
- * own time: tasks beyond that are counted in out->unread. What cannot be read leaves the table empty, and is no error; an
+ * own CPU time: tasks beyond that are counted in out->unread. What cannot be read leaves the table empty, and is no error; an
  * error is out of memory.
  */
 struct error *task_reader_read(struct task_reader *r, const struct process *p, uint64_t budget_ns, struct task_table *out);

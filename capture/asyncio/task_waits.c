@@ -139,8 +139,8 @@ static struct account *add(struct task_waits *w, const struct task_owner *owner,
 
 /* ---- samples ---- */
 
-/* Hands on a sample of a task, which has waited for `ns` until `time_ns`. */
-static struct error *put(struct task_waits *w, struct account *a, struct waiting_task *t, uint64_t ns, uint64_t time_ns)
+/* Hands on a sample of a task, which has waited for `ns` until `time_ns`; with `lasts` it waits on. */
+static struct error *put(struct task_waits *w, struct account *a, struct waiting_task *t, uint64_t ns, uint64_t time_ns, bool lasts)
 {
     const struct intern_entry *stack = intern_get(&a->stacks, t->stack), *text = intern_get(&a->texts, t->text);
     const struct task_loop *loop = &a->loops.data[t->loop];
@@ -151,7 +151,7 @@ static struct error *put(struct task_waits *w, struct account *a, struct waiting
         return NULL;
     m->sample = (struct wire_sample){
         .type = WIRE_SAMPLE,
-        .flags = WIRE_TASK | (t->begun ? WIRE_CONTINUES : 0),
+        .flags = WIRE_TASK | (t->begun ? WIRE_CONTINUES : 0) | (lasts ? WIRE_LASTS : 0),
         .time_ns = time_ns,
         .tgid = a->owner.tgid,
         .tid = loop->tid,
@@ -174,15 +174,15 @@ static struct error *put(struct task_waits *w, struct account *a, struct waiting
     return w->o.put(w->o.ctx, &m->sample, (uint32_t)sizeof m->sample + stack->len_bytes + text->len_bytes);
 }
 
-/* Hands on what a task has waited so far. `now_ns` is the time of the look, or that at which the file ends. */
-static struct error *put_owed(struct task_waits *w, struct account *a, struct waiting_task *t, uint64_t now_ns)
+/* Hands on what a task has waited so far, as above. `now_ns` is the time of the look, or that at which the file ends. */
+static struct error *put_owed(struct task_waits *w, struct account *a, struct waiting_task *t, uint64_t now_ns, bool lasts)
 {
     uint64_t ns = t->owed_ns, time_ns = t->until_ns + LATE_NS < now_ns ? now_ns - LATE_NS : t->until_ns;
 
     time_ns = time_ns < now_ns ? time_ns : now_ns;
 
     t->owed_ns = 0;
-    return put(w, a, t, ns, time_ns);
+    return put(w, a, t, ns, time_ns, lasts);
 }
 
 /*
@@ -195,7 +195,7 @@ static struct error *end_wait(struct task_waits *w, struct account *a, struct wa
 
     t->owed_ns += half_ns;
     t->until_ns += half_ns;
-    return put_owed(w, a, t, time_ns);
+    return put_owed(w, a, t, time_ns, false);
 }
 
 /* ---- stacks, names, loops ---- */
@@ -296,7 +296,7 @@ static struct error *begin_wait(struct task_waits *w, struct account *a, struct 
     if (!known && w->count >= WAITING_MAX) {
         struct waiting_task once = *now; /* the half until the next look, too: that will find it new again */
         once.owed_ns = time_ns - a->looked_ns;
-        return put_owed(w, a, &once, time_ns);
+        return put_owed(w, a, &once, time_ns, true);
     }
     if (known) {
         TRY(end_wait(w, a, known, UINT64_MAX, time_ns));
@@ -312,7 +312,7 @@ static struct error *begin_wait(struct task_waits *w, struct account *a, struct 
         if (++w->count > w->most)
             w->most = w->count;
     }
-    return a->stack_notes.data[t->stack].written ? NULL : put_owed(w, a, t, time_ns);
+    return a->stack_notes.data[t->stack].written ? NULL : put_owed(w, a, t, time_ns, true);
 }
 
 /* After how long a task has a piece: not all of those that began together at once. */
@@ -357,7 +357,7 @@ static struct error *take(struct task_waits *w, struct account *a, const struct 
         known->look = a->look;
         known->owed_ns += table->time_ns - known->until_ns;
         known->until_ns = table->time_ns;
-        return known->owed_ns >= piece_ns(w, known) ? put_owed(w, a, known, table->time_ns) : NULL;
+        return known->owed_ns >= piece_ns(w, known) ? put_owed(w, a, known, table->time_ns, true) : NULL;
     }
     TRY(find_stack(w, a, table, index, &now.stack));
     return begin_wait(w, a, known, &now, table->time_ns);
@@ -386,7 +386,7 @@ static struct error *drop_gone(struct task_waits *w, struct account *a, const st
 static struct error *put_all(struct task_waits *w, struct account *a, uint64_t time_ns)
 {
     for (size_t i = 0; i < a->tasks.count; i++)
-        TRY(put_owed(w, a, &a->tasks.data[i], time_ns));
+        TRY(put_owed(w, a, &a->tasks.data[i], time_ns, true));
     return NULL;
 }
 

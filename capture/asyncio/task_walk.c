@@ -302,7 +302,7 @@ static void clear(struct task_walk *w)
     map_clear(&w->kinds);
     map_clear(&w->tasks);
     w->torn = w->no_memory = false;
-    w->walk->codes.sample++;
+    w->walk->codes.epoch = ++w->walk->codes.newest;
     w->walk->cursor.bytecode_index = WALK_BYTECODE_INDEX_NONE;
 }
 

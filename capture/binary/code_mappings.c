@@ -5,8 +5,10 @@
  */
 #include "capture/binary/code_mappings.h"
 
+#define XXH_INLINE_ALL
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "formats/base/vec.h"
 
@@ -19,12 +21,14 @@ struct mapping_list {
     VEC(struct held_mapping *) all;
     uint32_t holders; /* processes */
     uint64_t place;
+    uint64_t hash; /* 0: it is not in the pool's table */
     struct code_pool *pool;
 };
 
 void code_pool_deinit(struct code_pool *pool)
 {
     paths_deinit(&pool->paths);
+    map_deinit(&pool->lists);
 }
 
 uint64_t code_pool_bytes(const struct code_pool *pool)
@@ -106,10 +110,19 @@ static struct mapping_list *list_create(struct code_pool *pool, const struct map
     return list;
 }
 
+/* The list ends, or is about to be changed. */
+static void leave_table(struct mapping_list *list)
+{
+    if (list->hash)
+        map_remove(&list->pool->lists, list->hash);
+    list->hash = 0;
+}
+
 static void list_release(struct mapping_list *list)
 {
     if (!list || --list->holders)
         return;
+    leave_table(list);
     for (size_t i = 0; i < list->all.count; i++)
         mapping_release(list->pool, list->all.data[i]);
     list->pool->bytes -= sizeof *list + list->all.cap * sizeof *list->all.data;
@@ -121,6 +134,7 @@ static void list_release(struct mapping_list *list)
 static bool own_list(struct code_mappings *m, struct code_pool *pool)
 {
     if (m->list && m->list->holders == 1) {
+        leave_table(m->list);
         m->list->place = 0;
         return true;
     }
@@ -186,6 +200,66 @@ void code_mappings_share(struct code_mappings *to, const struct code_mappings *f
 bool code_mappings_are_shared(const struct code_mappings *a, const struct code_mappings *b)
 {
     return a->list && a->list == b->list;
+}
+
+/* ---- equal lists ---- */
+
+/* Paths are kept once, so equal ones lie at one address. */
+static bool is_equal_mapping(const struct code_mapping *a, const struct code_mapping *b)
+{
+    return a->address == b->address && a->length == b->length && a->file_offset == b->file_offset &&
+           a->protection == b->protection && a->map_flags == b->map_flags && a->device_major == b->device_major &&
+           a->device_minor == b->device_minor && a->inode == b->inode && a->inode_generation == b->inode_generation &&
+           a->module == b->module && a->looked_up == b->looked_up && a->path == b->path &&
+           a->build_id_len == b->build_id_len && !memcmp(a->build_id, b->build_id, a->build_id_len);
+}
+
+/* Whether a process that has had one list since `time_ns` may as well have the other. */
+static bool is_equal_list(const struct mapping_list *a, const struct mapping_list *b, uint64_t time_ns)
+{
+    if (a->all.count != b->all.count)
+        return false;
+    for (size_t i = 0; i < a->all.count; i++) {
+        if (!is_equal_mapping(&a->all.data[i]->m, &b->all.data[i]->m) || b->all.data[i]->m.time_ns > time_ns)
+            return false;
+    }
+    return true;
+}
+
+/* Of what cannot change as long as the list does not. Never 0. */
+static uint64_t hash_of(const struct mapping_list *list)
+{
+    uint64_t hash = (uintptr_t)list->pool;
+
+    for (size_t i = 0; i < list->all.count; i++) {
+        const struct code_mapping *m = &list->all.data[i]->m;
+        const uint64_t facts[] = {m->address, m->length, m->file_offset, m->inode, (uintptr_t)m->path};
+        hash = XXH3_64bits_withSeed(facts, sizeof facts, hash);
+    }
+    return hash ? hash : 1;
+}
+
+void code_mappings_unify(struct code_mappings *m, struct code_pool *pool)
+{
+    size_t count = code_mappings_count(m);
+
+    if (!count || m->list->holders > 1)
+        return;
+    uint64_t since_ns = code_mappings_time(m, code_mappings_at(m, 0)), hash = hash_of(m->list);
+    for (size_t i = 1; i < count; i++) {
+        if (code_mappings_time(m, code_mappings_at(m, i)) != since_ns)
+            return;
+    }
+    const uint64_t *known = map_get(&pool->lists, hash);
+    struct mapping_list *other = known ? (struct mapping_list *)(uintptr_t)*known : NULL;
+    if (!other) {
+        if (map_set(&pool->lists, hash, (uintptr_t)m->list)) /* else it is not found */
+            m->list->hash = hash;
+    } else if (other != m->list && is_equal_list(m->list, other, since_ns)) {
+        list_release(m->list);
+        other->holders++;
+        *m = (struct code_mappings){.list = other, .since_ns = since_ns};
+    }
 }
 
 uint64_t code_mappings_place(const struct code_mappings *m)
@@ -374,6 +448,7 @@ struct procfs_file code_mapping_file(const struct code_mapping *m)
         .inode = m->inode,
         .build_id = m->build_id,
         .build_id_len = m->build_id_len,
+        .mapped_ns = m->time_ns,
     };
 }
 

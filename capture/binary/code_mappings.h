@@ -17,6 +17,7 @@
 
 #include "capture/binary/paths.h"
 #include "capture/host/procfs.h"
+#include "formats/base/map.h"
 
 struct module;
 
@@ -42,7 +43,8 @@ struct code_mapping {
 /* What the lists of all processes share. {0} is empty. */
 struct code_pool {
     struct paths paths;
-    uint64_t bytes; /* of lists and mappings, without paths */
+    struct map lists; /* hash -> a list with that hash that code_mappings_unify() has met */
+    uint64_t bytes;   /* of lists and mappings, without paths */
 };
 /* Every list must have been freed. */
 void code_pool_deinit(struct code_pool *pool);
@@ -93,6 +95,11 @@ struct address_ranges {
  * memory.
  */
 bool code_mappings_keep(struct code_mappings *m, struct code_pool *pool, const struct address_range *there, size_t count);
+/*
+ * Has the process share an equal list of another one, if there is one that was given to this function before. Its mappings
+ * must be known since one time, as those are that were read from /proc together; else nothing happens.
+ */
+void code_mappings_unify(struct code_mappings *m, struct code_pool *pool);
 /* Makes `to`, which is empty, share the list of `from`, for a process that was forked at `time_ns`. */
 void code_mappings_share(struct code_mappings *to, const struct code_mappings *from, uint64_t time_ns);
 /* Whether both share one list. Two empty ones do not. */

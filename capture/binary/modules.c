@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A mapping's key is looked up first, which takes no system call. It has no time of change: so once in a while, and when
- * the key is new, the file is opened and its own key decides.
+ * A mapping's key is looked up first. It has no time of change, so what it leads to is compared with the file: one that is
+ * held open cannot become another, and has to be unchanged; of others the keys are looked up.
  */
 #include "capture/binary/modules.h"
 
@@ -19,13 +19,14 @@
 #include "capture/binary/inspection.h"
 #include "capture/binary/module_key.h"
 #include "capture/host/privileges.h"
+#include "capture/host/procfs_calls.h"
 #include "capture/host/target_memory.h"
 #include "formats/base/clock.h"
 #include "formats/base/intern.h"
 #include "formats/base/vec.h"
 
-/* A file that is written in place keeps its inode. So long may it be taken for what it was. */
-#define CHECK_NS NS_PER_S
+/* So long a file that could not be opened is not tried again. */
+#define AGAIN_NS NS_PER_S
 /*
  * How long an inspection is waited for, and in how much of the time: a burst of WAIT_ALL_NS, and one part of WAIT_PART.
  * Waiting keeps things simple (a process is sampled from its first tick on, its mappings are written once), and samples
@@ -35,7 +36,7 @@
 #define WAIT_ALL_NS (400 * NS_PER_MS)
 #define WAIT_PART 10
 
-/* So long a file stays open for a table to be made from it. A file system with open files cannot be unmounted. */
+/* So long a file stays open for a table to be made from it, and while others map it. A file system with open files cannot be unmounted. */
 #define LOOSE_NS (5 * NS_PER_S)
 
 struct loose_file {
@@ -296,6 +297,8 @@ static struct error *copy_inside(struct module *to, const struct module *from)
     to->unreadable = false;
     to->device = from->device;
     to->inode = from->inode;
+    to->size = from->size;
+    to->changed = from->changed;
     TRY(elf_identity_copy(&from->identity, &to->identity));
     return py_image_copy(&from->python, &to->python);
 }
@@ -306,28 +309,66 @@ struct file_keys {
     struct module_key file, inode;
 };
 
-/*
- * The keys of the file behind a mapping, without opening it. False where the mapping is gone, or map_files is not
- * permitted. A file system in user space is not asked.
- */
-static bool see_file(pid_t pid, const struct code_mapping *mapping, struct file_keys *keys)
+/* Asks about a file without waiting for its file system, be that in user space or far away. */
+static bool ask(int folder, const char *name, int flags, struct stat *st)
 {
     struct statx sx;
-    char name[96];
 
-    snprintf(name, sizeof name, "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, mapping->address,
-             mapping->address + mapping->length);
-    if (statx(AT_FDCWD, name, AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_BASIC_STATS, &sx))
+    if (statx(folder, name, flags | AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_BASIC_STATS, &sx))
         return false;
-    const struct stat st = {
+    *st = (struct stat){
         .st_dev = makedev(sx.stx_dev_major, sx.stx_dev_minor),
         .st_ino = sx.stx_ino,
         .st_size = (off_t)sx.stx_size,
         .st_ctim = {.tv_sec = sx.stx_ctime.tv_sec, .tv_nsec = sx.stx_ctime.tv_nsec},
     };
+    return true;
+}
+
+static bool is_unchanged(const struct module *module, const struct stat *st)
+{
+    return module->size == (uint64_t)st->st_size && module->changed.tv_sec == st->st_ctim.tv_sec &&
+           module->changed.tv_nsec == st->st_ctim.tv_nsec;
+}
+
+/*
+ * Whether the module's file is held open, so that its inode can be no other file's, and has not changed. Only where the
+ * mapping has the file's device: that of a mapping on btrfs stands for several file systems.
+ */
+static bool is_held_unchanged(const struct module *module, const struct code_mapping *mapping)
+{
+    struct stat st;
+
+    return module->held_fd >= 0 && module->inode == mapping->inode &&
+           module->device == makedev(mapping->device_major, mapping->device_minor) && ask(module->held_fd, "", AT_EMPTY_PATH, &st) && is_unchanged(module, &st);
+}
+
+/*
+ * The keys of the file behind a mapping, without opening it. False where the mapping is gone, another one is in its place, or
+ * map_files is not permitted.
+ */
+static bool see_file(pid_t pid, const struct code_mapping *mapping, struct file_keys *keys)
+{
+    struct procfs_file file = code_mapping_file(mapping);
+    struct stat st;
+    char name[96];
+
+    snprintf(name, sizeof name, "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, mapping->address,
+             mapping->address + mapping->length);
+    if (!ask(AT_FDCWD, name, 0, &st) || !procfs_may_be_file(&st, &file))
+        return false;
     module_key_of_file(&st, mapping->path, &keys->file);
     module_key_of_inode(&st, &keys->inode);
     return true;
+}
+
+/* Whether the file, which no mapping shows, lies where it did and was written in place since it was inspected. */
+static bool was_changed(pid_t pid, const struct module *module)
+{
+    struct stat st;
+
+    return !procfs_call_lstat(pid, module->path, &st) && st.st_dev == module->device && st.st_ino == module->inode &&
+           !is_unchanged(module, &st);
 }
 
 static struct error *add_file_keys(struct modules *m, const struct file_keys *keys, const struct module *module)
@@ -354,6 +395,8 @@ static struct error *take_answer(struct modules *m, struct module *module, struc
     module->unreadable = false;
     module->device = i->st.st_dev;
     module->inode = i->st.st_ino;
+    module->size = (uint64_t)i->st.st_size;
+    module->changed = i->st.st_ctim;
     if (!has_build_id(module, &i->mapping)) {
         forget_inside(module, &i->mapping);
         return NULL;
@@ -441,6 +484,9 @@ static void close_loose(struct modules *m, uint64_t time_ns)
         struct module *module = modules_get(m, m->loose.data[old++].module);
         if (module->needs_file || module->held_fd < 0)
             continue;
+        if (module->used_ns + LOOSE_NS > time_ns &&
+            VEC_PUSH(&m->loose, ((struct loose_file){module->index, module->used_ns + LOOSE_NS})))
+            continue;
         close(module->held_fd);
         module->held_fd = -1;
         m->hold_left++;
@@ -501,12 +547,16 @@ struct error *modules_find(struct modules *m, const struct module_asker *asker, 
         return NULL;
     module_key_of_mapping(mapping, &key);
     struct module *known = find_key(m, &key);
-    if (known && (known->pending || now < known->checked_ns + CHECK_NS)) {
+    if (known && (known->pending ||
+                  (known->unreadable ? now < known->checked_ns + AGAIN_NS : is_held_unchanged(known, mapping)))) {
+        known->used_ns = now;
         *out = known;
         return NULL;
     }
     const struct file_keys *seen = see_file(asker->pid, mapping, &keys) ? &keys : NULL;
     struct module *found = seen ? find_key(m, &seen->file) : known;
+    if (!seen && known && !known->unreadable && was_changed(asker->pid, known))
+        found = NULL;
     if (found && !found->unreadable && has_build_id(found, mapping))
         *out = found;
     else

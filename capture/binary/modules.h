@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <time.h>
 
 #include "capture/binary/code_mappings.h"
 #include "capture/binary/module_asker.h"
@@ -26,12 +27,15 @@ struct module {
     struct elf_identity identity;
     struct py_image python;
     bool is_glibc;
-    dev_t device;      /* of the file that was inspected */
+    dev_t device;      /* of the file that was inspected, as the next three */
     ino_t inode;
+    uint64_t size;
+    struct timespec changed;
     int held_fd;       /* its file, open since it was inspected; -1: it is not */
     bool needs_file;   /* held_fd stays open; otherwise it is closed a few seconds after the inspection */
     pid_t pid;         /* the first process that mapped it */
-    uint64_t checked_ns; /* when the file behind a mapping was last seen to be this one */
+    uint64_t checked_ns; /* when it was last tried to open a file that is `unreadable` */
+    uint64_t used_ns;    /* when a mapping was last found to be of this file, while that was open */
     bool unkeyed;      /* the next mapping of its file makes a new module: see modules_hold() */
     bool unreadable;   /* only path and build ID are known, as the kernel reported them: the file was not opened */
     bool pending;      /* likewise, but that may change: it is being inspected */

@@ -142,10 +142,19 @@ static struct error *number_of(struct tables *t, const struct module *m, uint32_
     return NULL;
 }
 
+/* What the sampler finds changes from now on, or did up to now. */
+static void note_change(struct tables *t)
+{
+    if (t->memory.changes)
+        __atomic_fetch_add(t->memory.changes, 1, __ATOMIC_SEQ_CST);
+}
+
 static void never(struct tables *t, uint32_t number)
 {
     t->entries.data[number].state = ENTRY_NONE;
+    note_change(t);
     t->memory.modules[number] = (struct wire_module){.row_start = WIRE_TABLE_NONE};
+    note_change(t);
 }
 
 /* Has the table built, if it is neither there nor on its way. */
@@ -201,6 +210,7 @@ static bool take_out(struct tables *t, uint32_t number, uint64_t time_ns)
 {
     struct wire_module old = t->memory.modules[number];
 
+    note_change(t);
     for (uint32_t i = 0; i < t->entries.count; i++) {
         struct entry *e = &t->entries.data[i];
         if (e->state != ENTRY_IN || e->place != number)
@@ -208,6 +218,10 @@ static bool take_out(struct tables *t, uint32_t number, uint64_t time_ns)
         __atomic_store_n(&t->memory.modules[i].row_count, 0, __ATOMIC_RELEASE);
         e->state = ENTRY_OUT;
     }
+    /* Behind that: who sees the new generation finds no table there (bpf/native_rows.h). */
+    if (t->memory.generation)
+        __atomic_fetch_add(t->memory.generation, 1, __ATOMIC_RELEASE);
+    note_change(t);
     return extents_give(&t->rows, old.row_start, old.row_count, time_ns) &&
            extents_give(&t->index, old.index_start, old.index_count, time_ns) &&
            extents_give(&t->wide, old.wide_start, old.wide_count, time_ns);
@@ -325,9 +339,11 @@ static void enter(struct tables *t, const struct table_job *job, uint32_t place,
 
     entry.used_s = (uint32_t)(time_ns / NS_PER_S);
     entry.row_count = 0;
+    note_change(t);
     *to = entry;
     /* The count last: it says that the rest is there. */
     __atomic_store_n(&to->row_count, job->table->row_count, __ATOMIC_RELEASE);
+    note_change(t);
     e->state = ENTRY_IN;
     e->place = place;
     e->hash = job->hash;

@@ -26,6 +26,9 @@ struct tables_memory {
     struct unwind_wide *wide;
     struct wire_module *modules;
     uint32_t row_count, index_count, wide_count, module_count;
+    /* Raised each time a table was taken out: the sampler then forgets the rows that it keeps. NULL: it keeps none. */
+    uint32_t *generation;
+    uint32_t *changes; /* raised before and after any change of `modules`; NULL: nobody asks */
     /* Called before elements of rows, index or wide are first accessed; NULL: all are mapped already. */
     struct error *(*map_pages)(void *ctx, const void *start, size_t len_bytes);
     void *ctx;

@@ -17,6 +17,7 @@ struct errand_thread {
     pthread_t thread;
     pthread_cond_t wake, finished;
     struct errand *errand; /* NULL: it waits for one */
+    bool begun;            /* with the errand */
     bool abandoned, ending;
 };
 
@@ -59,6 +60,7 @@ static void *work(void *ctx)
             pthread_cond_wait(&t->wake, &state.lock);
             continue;
         }
+        t->begun = true;
         pthread_mutex_unlock(&state.lock);
         e->run(e);
         pthread_mutex_lock(&state.lock);
@@ -133,17 +135,22 @@ static void abandon(struct errand_thread *t, pid_t pid, uint64_t waited_ns, uint
 
 /*
  * Under the lock. Whether the errand was done in time; else its thread is abandoned. The time is counted in steps that begin
- * anew whenever this thread runs: while the machine, or this thread, stood still the other one could not run either.
+ * anew whenever this thread runs: while the machine, or this thread, stood still the other one could not run either. Where
+ * only the other one has no CPU, as when that of a virtual machine stands still, its errand has not begun.
  */
 static bool wait_for(struct errand_thread *t, pid_t pid, uint64_t began_ns)
 {
-    uint64_t left_ns = patience_ns(began_ns);
+    uint64_t left_ns = patience_ns(began_ns), begin_ns = state.allowance_ns > left_ns ? state.allowance_ns - left_ns : 0;
 
     while (t->errand) {
         uint64_t step_ns = left_ns < ERRAND_STEP_NS ? left_ns : ERRAND_STEP_NS;
         const struct timespec until = timespec_of_ns(now_ns() + step_ns);
         if (pthread_cond_timedwait(&t->finished, &state.lock, &until) != ETIMEDOUT || !t->errand)
             continue;
+        if (!t->begun && begin_ns >= step_ns) {
+            begin_ns -= step_ns;
+            continue;
+        }
         left_ns -= step_ns;
         if (!left_ns) {
             uint64_t time_ns = now_ns();
@@ -178,6 +185,7 @@ bool errand_run(struct errand *e)
         return false;
     }
     t->errand = e;
+    t->begun = false;
     pthread_cond_signal(&t->wake);
     bool done = wait_for(t, e->pid, time_ns);
     pthread_mutex_unlock(&state.lock);

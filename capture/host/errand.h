@@ -12,7 +12,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* The longest wait for one call; for all calls that are late together a tenth of the time, but each has the least. */
+/*
+ * The longest wait for one call; for all calls that are late together a tenth of the time, but each has the least. All that
+ * is left of that may pass before the thread has a CPU to begin with: that is nothing that a process holds up.
+ */
 #define ERRAND_WAIT_NS (UINT64_C(50) * 1000000)
 #define ERRAND_WAIT_LEAST_NS (UINT64_C(2) * 1000000)
 #define ERRAND_STEP_NS (UINT64_C(10) * 1000000)

@@ -153,6 +153,18 @@ static void read_memory(struct host *h)
         h->memory_bytes = (uint64_t)info.totalram * info.mem_unit;
 }
 
+/* "0.20 0.18 0.12 1/80 11206": the fourth field has threads that run, and all. Each process is a link to the folder /proc. */
+static void read_threads(struct host *h)
+{
+    char text[128];
+    struct stat proc;
+
+    read_line("/proc/loadavg", text, sizeof text);
+    const char *all = strchr(text, '/');
+    h->thread_count = all ? (uint32_t)strtoul(all + 1, NULL, 10) : 0;
+    h->process_count = stat("/proc", &proc) ? 0 : (uint32_t)proc.st_nlink;
+}
+
 static void read_capabilities(struct host *h)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -194,6 +206,7 @@ struct error *host_read(struct host *h)
     read_capabilities(h);
     read_cpu_model(h);
     read_memory(h);
+    read_threads(h);
     h->has_btf = !access("/sys/kernel/btf/vmlinux", R_OK) && !stat("/sys/kernel/btf/vmlinux", &st) && st.st_size > 0;
     h->perf_event_paranoid = (int)read_number("/proc/sys/kernel/perf_event_paranoid", -2);
     h->kptr_restrict = (int)read_number("/proc/sys/kernel/kptr_restrict", -2);
@@ -213,20 +226,55 @@ void host_deinit(struct host *h)
     *h = (struct host){0};
 }
 
-uint64_t host_idle_ns(int cpu)
+uint32_t host_cpu_end(const struct host *h)
 {
-    char *text, name[32];
+    uint32_t end = 0;
+
+    for (uint32_t i = 0; i < h->cpu_count; i++)
+        end = (uint32_t)h->cpus[i] >= end ? (uint32_t)h->cpus[i] + 1 : end;
+    return end;
+}
+
+/* A line of /proc/stat: "cpu12 user nice system idle iowait irq softirq steal". */
+static uint64_t idle_of_line(const char *line)
+{
     unsigned long long idle = 0, wait = 0, steal = 0;
 
+    if (sscanf(line, "cpu%*d %*u %*u %*u %llu %llu %*u %*u %llu", &idle, &wait, &steal) != 3)
+        return 0;
+    return (idle + wait + steal) * (NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK));
+}
+
+void host_idle_ns(const int *cpus, uint32_t count, uint64_t *idle_ns)
+{
+    char *text;
+    uint32_t next = 0; /* lines and, nearly always, `cpus` are in order of CPU */
+
+    memset(idle_ns, 0, count * sizeof *idle_ns);
     struct error *err = procfs_read("/proc/stat", &text, NULL);
     if (err) {
         error_destroy(err);
-        return 0;
+        return;
     }
-    snprintf(name, sizeof name, "\ncpu%d ", cpu);
-    const char *line = strstr(text, name);
-    if (line && sscanf(line + strlen(name), "%*u %*u %*u %llu %llu %*u %*u %llu", &idle, &wait, &steal) != 3)
-        idle = wait = steal = 0;
+    for (const char *line = strstr(text, "\ncpu"); line; line = strstr(line + 1, "\ncpu")) {
+        int cpu = (int)strtol(line + strlen("\ncpu"), NULL, 10);
+        uint32_t i = 0;
+        while (i < count && cpus[(next + i) % count] != cpu)
+            i++;
+        if (i == count)
+            continue;
+        next = (next + i) % count;
+        idle_ns[next] = idle_of_line(line + 1);
+    }
     free(text);
-    return (idle + wait + steal) * (NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK));
+}
+
+void host_want_files(uint64_t count)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= count)
+        return;
+    limit.rlim_cur = limit.rlim_max < count ? limit.rlim_max : count;
+    setrlimit(RLIMIT_NOFILE, &limit);
 }

@@ -29,17 +29,23 @@ struct host {
     uint64_t perf_max_sample_rate;
     bool own_pid_namespace;   /* pycap runs in a pid namespace other than the initial one */
     char cpu_model[128];      /* "" unknown */
+    uint32_t thread_count;    /* of all processes, when this was read; 0 unknown */
+    uint32_t process_count;   /* likewise, a few more at most */
     uint64_t memory_bytes;    /* memory that the kernel can use; 0 unknown */
     int *cpus;                /* online; owned */
     uint32_t cpu_count;
 };
 struct error *host_read(struct host *h);
 void host_deinit(struct host *h);
+/* Returns one more than the highest number of a CPU that was online. */
+uint32_t host_cpu_end(const struct host *h);
 /*
- * Returns how long, since boot, nothing ran on a CPU that could be sampled: it was idle, or the hypervisor had it
- * (steal time). The resolution is 10 ms. 0 when unknown.
+ * Stores for each of `count` CPUs how long, since boot, nothing ran on it that could be sampled: it was idle, or the hypervisor
+ * had it (steal time). In ns, in steps of 10 ms; 0 when unknown.
  */
-uint64_t host_idle_ns(int cpu);
+void host_idle_ns(const int *cpus, uint32_t count, uint64_t *idle_ns);
+/* Allows this process to have `count` files open, as far as it may raise that limit. */
+void host_want_files(uint64_t count);
 /* Parses a list like "0-3,5" into CPU numbers without duplicates, malloc'd. ERROR_USAGE when it is malformed. */
 struct error *host_parse_cpus(const char *text, int **cpus, uint32_t *count);
 

@@ -19,6 +19,7 @@
 #include "capture/host/procfs_calls.h"
 #include "capture/host/procfs_task.h"
 #include "capture/host/root.h"
+#include "formats/base/clock.h"
 #include "formats/base/open_regular.h"
 #include "formats/elf/identity.h"
 
@@ -256,13 +257,32 @@ static bool seen_from_here(pid_t pid, const char *path)
            (path[n] == '/' || n == 1);
 }
 
+bool procfs_may_be_file(const struct stat *st, const struct procfs_file *file)
+{
+    bool same_device = st->st_dev == makedev(file->device_major, file->device_minor);
+
+    return !file->inode || (same_device ? st->st_ino == file->inode : !major(st->st_dev));
+}
+
+/* Whether a file was created after it is said to have been mapped: with the inode of one that was removed. */
+static bool is_too_new(int fd, const struct procfs_file *file)
+{
+    struct statx sx;
+
+    if (!file->mapped_ns || statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_BTIME, &sx) ||
+        !(sx.stx_mask & STATX_BTIME))
+        return false;
+    uint64_t born_ns = (uint64_t)sx.stx_btime.tv_sec * NS_PER_S + sx.stx_btime.tv_nsec;
+    return born_ns > clock_ns(CLOCK_REALTIME) - now_ns() + file->mapped_ns;
+}
+
 static bool has_inode(int fd, const struct procfs_file *file)
 {
     struct stat st;
 
     /* Equal devices are one file system: those that stat() makes up are nobody else's. */
     return file->inode && !fstat(fd, &st) && st.st_ino == file->inode &&
-           st.st_dev == makedev(file->device_major, file->device_minor);
+           st.st_dev == makedev(file->device_major, file->device_minor) && !is_too_new(fd, file);
 }
 
 bool procfs_is_file(int fd, const char *path, const struct procfs_file *file)
@@ -320,6 +340,19 @@ static int open_proven(int path_fd, const char *path, const struct procfs_file *
     return fd;
 }
 
+/* The process may have mapped another file there since. */
+static int open_mapped(const char *name, const struct procfs_file *file)
+{
+    int fd = open(name, O_PATH | O_CLOEXEC);
+    struct stat st;
+
+    if (fd >= 0 && !fstat(fd, &st) && !procfs_may_be_file(&st, file)) {
+        close(fd);
+        return -1;
+    }
+    return open_regular_reopen(fd);
+}
+
 int procfs_open_mapping(pid_t pid, uint64_t start, uint64_t end, const char *path, const struct procfs_file *file)
 {
     char name[96];
@@ -327,7 +360,7 @@ int procfs_open_mapping(pid_t pid, uint64_t start, uint64_t end, const char *pat
 
     if (end > start) {
         snprintf(name, sizeof name, "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, start, end);
-        fd = open_regular_reopen(open(name, O_PATH | O_CLOEXEC));
+        fd = open_mapped(name, file);
     }
     if (fd >= 0 || path[0] != '/')
         return fd;

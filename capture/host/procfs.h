@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "formats/base/err.h"
@@ -63,6 +64,7 @@ struct procfs_file {
     uint64_t inode;        /* 0: inode and device are not known */
     const uint8_t *build_id;
     uint32_t build_id_len; /* 0: not known */
+    uint64_t mapped_ns;    /* CLOCK_MONOTONIC; 0: not known */
 };
 /*
  * Opens the file behind a mapping for reading. Tries /proc/PID/map_files, which works for deleted files and in other mount
@@ -82,6 +84,11 @@ int procfs_open_mapping(pid_t pid, uint64_t start, uint64_t end, const char *pat
 bool procfs_lacks_mapping(pid_t pid, uint64_t start, uint64_t end);
 /* Whether this thread may read every file, whoever it belongs to: by CAP_DAC_READ_SEARCH or CAP_DAC_OVERRIDE. */
 bool procfs_reads_everything(void);
+/*
+ * Whether what is mapped now, by stat(), can be what `file` describes: false if device or inode are others, where they can be
+ * compared. They cannot where the kernel numbers devices itself: on btrfs, overlayfs and the like.
+ */
+bool procfs_may_be_file(const struct stat *st, const struct procfs_file *file);
 /*
  * Whether an open file is the one that `file` describes, by build ID, else by device and inode. False if neither is
  * known.

@@ -84,6 +84,11 @@ void quotas_scale(struct quotas *q, enum quota kind, uint64_t each, uint64_t poo
     q->limits[kind].pool *= pool;
 }
 
+uint64_t quotas_pool(const struct quotas *q, enum quota kind)
+{
+    return q->limits[kind].burst * q->limits[kind].pool;
+}
+
 /* ---- usage ---- */
 
 /* Lets flow out what time allows. The rest of a unit is kept in updated_ns, so that many calls leak as one would. */

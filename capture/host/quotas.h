@@ -33,6 +33,8 @@ void quotas_destroy(struct quotas *q);
  * of which a higher rate and more CPUs make more. Call before quota_take().
  */
 void quotas_scale(struct quotas *q, enum quota kind, uint64_t each, uint64_t pool);
+/* Returns how much of a kind all processes together may have at once. */
+uint64_t quotas_pool(const struct quotas *q, enum quota kind);
 
 /*
  * Begins with a new process in this slot. `owner` is its user id; the children of a process that changed its user count

@@ -53,7 +53,8 @@ static uint32_t text_len(const char *text)
     return text ? (uint32_t)strnlen(text, OUTPUT_TEXT_MAX) : 0;
 }
 
-bool output_reply_send(int fd, enum output_reply_kind kind, struct error *err, const char *path)
+bool output_reply_send(int fd, enum output_reply_kind kind, struct error *err, const char *path,
+                       const struct output_backlog *backlog)
 {
     const char *message = err ? err->message : NULL;
     struct buf bytes = {0};
@@ -66,7 +67,9 @@ bool output_reply_send(int fd, enum output_reply_kind kind, struct error *err, c
         .os_errno = err ? (uint32_t)err->os_errno : 0,
         .path_len_bytes = text_len(path),
         .message_len_bytes = text_len(message),
+        .room = backlog ? backlog->room : OUTPUT_ROOM_FILE,
         .cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID),
+        .backlog_bytes = backlog ? backlog->len_bytes : 0,
     };
     buf_put(&bytes, &h, sizeof h);
     buf_put(&bytes, path, h.path_len_bytes);
@@ -106,11 +109,12 @@ bool output_reply_receive(int fd, struct output_reply *out)
     struct output_reply_header h;
 
     *out = (struct output_reply){0};
-    if (!output_read(fd, &h, sizeof h) || h.kind < OUTPUT_DONE || h.kind > OUTPUT_WAITING)
+    if (!output_read(fd, &h, sizeof h) || h.kind < OUTPUT_DONE || h.kind > OUTPUT_WAITING ||
+        h.room > OUTPUT_ROOM_NONE)
         return false;
     char *path = receive_text(fd, h.path_len_bytes), *message = receive_text(fd, h.message_len_bytes);
     bool complete = (path || !h.path_len_bytes) && (message || !h.message_len_bytes);
-    *out = (struct output_reply){.kind = h.kind, .cpu_ns = h.cpu_ns, .path = path};
+    *out = (struct output_reply){.kind = h.kind, .cpu_ns = h.cpu_ns, .path = path, .backlog = {h.room, h.backlog_bytes}};
     if (complete && h.kind == OUTPUT_FAILED)
         out->error = error_of(&h, path, message);
     free(message);

@@ -17,7 +17,7 @@
 
 enum output_request {
     OUTPUT_OPEN = 1,       /* begins the first or next trace file; answered with its path */
-    OUTPUT_WRITE,          /* appends the payload to it */
+    OUTPUT_WRITE,          /* appends the payload to it; nothing, to learn how much room a pipe has */
     OUTPUT_SYNC,           /* has it stored on the disk */
     OUTPUT_CLOSE,          /* ends it, and removes files that --keep does not keep */
     OUTPUT_ARCHIVE_OPEN,   /* begins the archive */
@@ -44,13 +44,28 @@ enum output_reply_kind {
     OUTPUT_WAITING, /* not the answer yet: a pipe has no reader */
 };
 
+/* How much of a recording the reader of a pipe can be given now. */
+enum output_room {
+    OUTPUT_ROOM_FILE,       /* the output is a file, which is waited for */
+    OUTPUT_ROOM_ALL,
+    OUTPUT_ROOM_NO_SAMPLES, /* it is slow: everything but samples */
+    OUTPUT_ROOM_NONE,       /* it is very slow, or has stopped */
+};
+
+/* What has been written and not been taken yet. {0} for a file. */
+struct output_backlog {
+    enum output_room room;
+    uint64_t len_bytes;
+};
+
 /* Before two strings without NUL: a path, and the message of an error. */
 struct output_reply_header {
     uint32_t kind;
     uint32_t code, os_errno; /* of an error */
     uint32_t path_len_bytes, message_len_bytes;
-    uint32_t reserved;
-    uint64_t cpu_ns; /* CPU time of the writer so far */
+    uint32_t room;       /* enum output_room */
+    uint64_t cpu_ns;     /* CPU time of the writer so far */
+    uint64_t backlog_bytes;
 };
 
 /* The longest string. */
@@ -61,14 +76,18 @@ struct output_reply {
     struct error *error; /* with OUTPUT_FAILED */
     char *path;          /* malloc'd; NULL: none came */
     uint64_t cpu_ns;
+    struct output_backlog backlog;
 };
 
 /* Reads exactly so many bytes, however long they take; false: the other end has gone. */
 bool output_read(int fd, void *to, size_t len_bytes);
 /* Writes so many bytes; false: the other end has gone. */
 bool output_write(int fd, const void *data, size_t len_bytes);
-/* Sends a reply. Takes `err`, which makes it OUTPUT_FAILED. `path` may be NULL. False: the other end has gone. */
-bool output_reply_send(int fd, enum output_reply_kind kind, struct error *err, const char *path);
+/*
+ * Sends a reply. Takes `err`, which makes it OUTPUT_FAILED. `path` and `backlog` may be NULL. False: the other end has gone.
+ */
+bool output_reply_send(int fd, enum output_reply_kind kind, struct error *err, const char *path,
+                       const struct output_backlog *backlog);
 /* Receives a reply. False: the other end has gone, or is not to be understood. */
 bool output_reply_receive(int fd, struct output_reply *out);
 void output_reply_deinit(struct output_reply *r);

@@ -21,6 +21,7 @@
 #include "capture/output/file_rights.h"
 #include "capture/output/files.h"
 #include "capture/output/output_protocol.h"
+#include "capture/output/stream_queue.h"
 #include "formats/base/clock.h"
 #include "formats/base/landlock.h"
 #include "formats/base/metrics.h"
@@ -38,6 +39,9 @@ struct output_server {
     int socket;
     struct files files;
     struct archive_file archive;
+    struct stream_queue queue; /* for a pipe's reader */
+    bool is_stream;            /* the open file is a pipe or a device */
+    int stream_errno;          /* nothing can be written into it any more */
     bool file_named, archive_named; /* one was asked for before */
     bool told_waiting;              /* that a pipe has no reader */
     uint8_t *payload;
@@ -140,7 +144,7 @@ static bool given_up(void *ctx)
     struct output_server *s = ctx;
 
     if (!s->told_waiting)
-        s->told_waiting = output_reply_send(s->socket, OUTPUT_WAITING, NULL, NULL);
+        s->told_waiting = output_reply_send(s->socket, OUTPUT_WAITING, NULL, NULL, NULL);
     return !s->told_waiting || reader_is_gone(s);
 }
 
@@ -154,28 +158,72 @@ static bool wait_for_room(const struct output_server *s)
     return poll(fds, 1, LINGER_NS / NS_PER_MS) > 0;
 }
 
-/* Returns 0 or an errno. */
-static int write_stream(struct output_server *s, const uint8_t *data, size_t len_bytes)
+static struct output_backlog backlog_of(struct output_server *s)
+{
+    struct output_backlog backlog = {0};
+    size_t len;
+
+    if (s->files.fd < 0 || !s->is_stream)
+        return backlog;
+    stream_queue_front(&s->queue, &len);
+    backlog.len_bytes = len;
+    backlog.room = stream_queue_room(&s->queue, now_ns());
+    return backlog;
+}
+
+/* Gives the reader of a pipe that has room what it takes without being waited for. */
+static void pump(struct output_server *s)
+{
+    size_t len;
+    const uint8_t *data = stream_queue_front(&s->queue, &len);
+    ssize_t n = write(s->files.fd, data, len < PIPE_BUF ? len : PIPE_BUF);
+
+    if (n < 0 && errno != EINTR && errno != EAGAIN) {
+        s->stream_errno = errno;
+        stream_queue_deinit(&s->queue);
+        return;
+    }
+    stream_queue_take(&s->queue, n > 0 ? (size_t)n : 0, now_ns());
+}
+
+static bool is_waiting(const struct output_server *s)
+{
+    size_t len;
+
+    stream_queue_front(&s->queue, &len);
+    return len;
+}
+
+/* Waits until the reader of a pipe has taken everything. Returns 0 or an errno. */
+static int drain_stream(struct output_server *s)
 {
     uint64_t told_ns = now_ns();
 
-    while (len_bytes) {
+    while (is_waiting(s) && !s->stream_errno) {
         if (!wait_for_room(s))
             return ECANCELED;
-        /* That much goes into a pipe that has room, without waiting. */
-        ssize_t n = write(s->files.fd, data, len_bytes < PIPE_BUF ? len_bytes : PIPE_BUF);
-        if (n < 0 && errno != EINTR && errno != EAGAIN)
-            return errno;
-        if (n > 0) {
-            data += n;
-            len_bytes -= (size_t)n;
-        }
-        if (now_ns() - told_ns >= MOVING_NS && len_bytes && n > 0) {
-            output_reply_send(s->socket, OUTPUT_MOVING, NULL, NULL);
+        pump(s);
+        if (now_ns() - told_ns >= MOVING_NS && is_waiting(s)) {
+            output_reply_send(s->socket, OUTPUT_MOVING, NULL, NULL, NULL);
             told_ns = now_ns();
         }
     }
-    return 0;
+    return s->stream_errno;
+}
+
+/* The reader of a pipe is not waited for, unless more is to be kept for it than a recording that heeds the room ever makes. */
+static int write_stream(struct output_server *s, const uint8_t *data, size_t len_bytes)
+{
+    struct pollfd p = {.fd = s->files.fd, .events = POLLOUT};
+    int why = backlog_of(s).len_bytes > STREAM_QUEUE_HARD ? drain_stream(s) : 0;
+
+    if (why)
+        return why;
+    if (!stream_queue_add(&s->queue, data, len_bytes, now_ns()))
+        return ENOMEM;
+    while (!s->stream_errno && is_waiting(s) && poll(&p, 1, 0) > 0)
+        pump(s);
+    return s->stream_errno;
 }
 
 static int write_regular(struct output_server *s, const uint8_t *data, size_t len_bytes)
@@ -194,14 +242,19 @@ static int write_regular(struct output_server *s, const uint8_t *data, size_t le
 
 static struct error *write_file(struct output_server *s, const void *data, size_t len_bytes)
 {
-    struct stat st;
-    int why;
+    int why = s->is_stream ? write_stream(s, data, len_bytes) : write_regular(s, data, len_bytes);
 
-    if (fstat(s->files.fd, &st))
-        why = errno;
-    else
-        why = S_ISREG(st.st_mode) ? write_regular(s, data, len_bytes) : write_stream(s, data, len_bytes);
     return why ? error_file(why, s->files.path, "cannot write") : NULL;
+}
+
+/* What a pipe's reader has not taken yet it gets first. */
+static struct error *close_file(struct output_server *s)
+{
+    int why = s->is_stream ? drain_stream(s) : 0;
+    struct error *err = why ? error_file(why, s->files.path, "cannot write") : NULL;
+
+    stream_queue_deinit(&s->queue);
+    return error_first(err, files_close(&s->files));
 }
 
 /* ---- requests ---- */
@@ -213,6 +266,8 @@ static struct error *refuse(const char *what)
 
 static struct error *open_file(struct output_server *s)
 {
+    struct stat st;
+
     if (s->files.fd >= 0 || (s->file_named && !s->options->files.rotates))
         return refuse("a file");
     if (!s->file_named)
@@ -220,6 +275,9 @@ static struct error *open_file(struct output_server *s)
     s->file_named = true;
     s->told_waiting = false;
     TRY(files_open(&s->files));
+    s->is_stream = !fstat(s->files.fd, &st) && !S_ISREG(st.st_mode);
+    const char *limit = getenv("PYCAP_STREAM_LIMIT"); /* for tests */
+    s->queue.limit = limit ? strtoul(limit, NULL, 10) : 0;
     close_doors(s);
     return NULL;
 }
@@ -265,7 +323,7 @@ static struct error *answer(struct output_server *s, const struct output_request
     case OUTPUT_SYNC:
         return sync_file(s);
     case OUTPUT_CLOSE:
-        return files_close(&s->files);
+        return close_file(s);
     case OUTPUT_ARCHIVE_OPEN:
         return open_archive(s);
     case OUTPUT_ARCHIVE_WRITE:
@@ -278,6 +336,19 @@ static struct error *answer(struct output_server *s, const struct output_request
         break;
     }
     return refuse("nothing that is known");
+}
+
+/* While nothing is asked for, the reader of a pipe gets what it takes. */
+static void wait_for_request(struct output_server *s)
+{
+    struct pollfd fds[2] = {{.fd = s->socket, .events = POLLIN}, {.fd = s->files.fd, .events = POLLOUT}};
+
+    while (s->is_stream && s->files.fd >= 0 && is_waiting(s)) {
+        fds[0].revents = fds[1].revents = 0;
+        if (poll(fds, 2, -1) < 0 || fds[0].revents)
+            return;
+        pump(s);
+    }
 }
 
 static bool reserve(struct output_server *s, size_t len_bytes)
@@ -307,11 +378,18 @@ void output_server_run(int socket, const struct output_options *options)
     files.given_up = given_up;
     files.given_up_ctx = &s;
     files_init(&s.files, &files);
-    while (more && receive(&s, &h)) {
+    for (;;) {
+        wait_for_request(&s);
+        if (!more || !receive(&s, &h))
+            break;
         struct error *err = answer(&s, &h);
-        more = output_reply_send(socket, OUTPUT_DONE, err, h.request == OUTPUT_OPEN ? s.files.path : NULL);
+        const struct output_backlog backlog = backlog_of(&s);
+        more = output_reply_send(socket, OUTPUT_DONE, err, h.request == OUTPUT_OPEN ? s.files.path : NULL, &backlog);
     }
+    if (s.files.fd >= 0 && s.is_stream)
+        drain_stream(&s);
     free(s.payload);
+    stream_queue_deinit(&s.queue);
     files_deinit(&s.files);
     archive_file_deinit(&s.archive);
 }

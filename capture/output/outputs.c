@@ -21,7 +21,8 @@ struct outputs {
     const char *pattern, *archive, *status; /* for messages */
     char *path;
     uint64_t cpu_ns;
-    bool lost, held_up;
+    struct output_backlog backlog;
+    bool lost, held_up, stream;
 };
 
 /* ---- the process ---- */
@@ -42,7 +43,7 @@ static void be_writer(int socket, const struct output_options *options)
     if (!err && o.confine)
         err = output_server_confine(&o);
     bool good = !err;
-    if (output_reply_send(socket, OUTPUT_DONE, err, NULL) && good)
+    if (output_reply_send(socket, OUTPUT_DONE, err, NULL, NULL) && good)
         output_server_run(socket, &o);
     _exit(0);
 }
@@ -176,8 +177,11 @@ static int receive_answer(struct outputs *o, struct output_reply *reply)
             return EPIPE;
         }
         o->cpu_ns = reply->cpu_ns;
-        if (reply->kind == OUTPUT_DONE || reply->kind == OUTPUT_FAILED)
+        if (reply->kind == OUTPUT_DONE || reply->kind == OUTPUT_FAILED) {
+            o->backlog = reply->backlog;
+            o->stream |= reply->backlog.room != OUTPUT_ROOM_FILE;
             return 0;
+        }
         if (reply->kind == OUTPUT_WAITING)
             grace_ns = 0; /* nothing is lost when that is given up */
         output_reply_deinit(reply);
@@ -268,6 +272,18 @@ ssize_t outputs_write(struct outputs *o, const void *data, size_t len_bytes)
 int outputs_sync(struct outputs *o)
 {
     return call(o, OUTPUT_SYNC, NULL, 0);
+}
+
+struct output_backlog outputs_backlog(struct outputs *o, bool now)
+{
+    if (now && o->path)
+        call(o, OUTPUT_WRITE, NULL, 0); /* what is wrong with it the next block says */
+    return o->backlog;
+}
+
+bool outputs_is_stream(const struct outputs *o)
+{
+    return o->stream;
 }
 
 static struct error *write_archive(void *ctx, const void *data, size_t len_bytes)

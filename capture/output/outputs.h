@@ -4,7 +4,8 @@
  * open (output_server.h), and is asked over a socket. A program that takes over the reader can fill these files, but
  * cannot touch any other.
  *
- * A request waits for its answer, as write(2) waits for a disk; signals interrupt that wait (interrupt.h).
+ * A request waits for its answer, as write(2) waits for a disk; signals interrupt that wait (interrupt.h). The reader of a
+ * pipe is waited for only when the pipe is opened and closed: what it has not taken is kept by the writer (stream_queue.h).
  */
 #ifndef CAPTURE_OUTPUT_OUTPUTS_H
 #define CAPTURE_OUTPUT_OUTPUTS_H
@@ -13,6 +14,7 @@
 #include <sys/types.h>
 
 #include "capture/output/archive_file.h"
+#include "capture/output/output_protocol.h"
 #include "capture/output/output_server.h"
 #include "formats/base/err.h"
 
@@ -34,6 +36,10 @@ struct error *outputs_close(struct outputs *o);
 /* As write(2) and fsync(2) on the open file: -1 with errno, ECANCELED when interrupt.h gave up. */
 ssize_t outputs_write(struct outputs *o, const void *data, size_t len_bytes);
 int outputs_sync(struct outputs *o);
+/* What the reader of a pipe has not taken, as of the last answer; `now` asks first. {0} for a file. */
+struct output_backlog outputs_backlog(struct outputs *o, bool now);
+/* Whether the trace goes, or went, into a pipe or a device. */
+bool outputs_is_stream(const struct outputs *o);
 
 /* Begins the archive, and returns where its bytes go. */
 struct error *outputs_open_archive(struct outputs *o, struct archive_sink *out);

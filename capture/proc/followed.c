@@ -223,18 +223,34 @@ void followed_forbid(struct followed_set *s, struct followed *f)
     f->forbidden = true;
 }
 
+/*
+ * It executes another program. CPU time since its last samples is of the one before, and no stack of the new one may stand for
+ * it: it is unseen.
+ */
+static void begin_image(struct followed_set *s, struct followed *f, uint64_t image)
+{
+    struct task_schedstat now;
+
+    s->unseen_ns += unseen_of(f);
+    f->base_ns = f->clock_ns > f->sampled_ns ? f->clock_ns - f->sampled_ns : 0;
+    for (size_t i = 0; i < f->tasks.count; i++) {
+        if (followed_schedstat(f, &f->tasks.data[i], &now))
+            f->tasks.data[i].run_ns = now.run_ns;
+    }
+    f->image = image;
+    f->exec_generation++;
+    f->wait_ns = 0;
+    f->forbidden = false; /* after exec it may be readable: sudo, for one, drops its privileges */
+}
+
 struct error *followed_reread(struct followed_set *s, struct followed *f, uint64_t time_ns)
 {
     struct wire_process wire = {0};
     struct process *p;
     struct procfs_stat stat;
 
-    if (followed_stat(f, f->tgid, &stat) && stat.image && stat.image != f->image) {
-        f->image = stat.image;
-        f->exec_generation++;
-        f->wait_ns = 0;
-        f->forbidden = false; /* after exec it may be readable: sudo, for one, drops its privileges */
-    }
+    if (followed_stat(f, f->tgid, &stat) && stat.image && stat.image != f->image)
+        begin_image(s, f, stat.image);
     f->states.count = 0;
     f->states_round = 0;
     f->wait_ns = !f->wait_ns ? WAIT_FIRST_NS : 2 * f->wait_ns > WAIT_MOST_NS ? WAIT_MOST_NS : 2 * f->wait_ns;

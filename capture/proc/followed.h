@@ -68,7 +68,7 @@ struct followed_set {
     uint32_t last_tid, earlier_tid; /* the last pid given out, at the last poll and at the one before */
     uint64_t looked_ns, swept_ns;   /* when last polled, and when all of /proc was last read */
     uint64_t forbidden;             /* processes that may not be read */
-    uint64_t unseen_ns;             /* CPU time of ended processes that no sample stands for */
+    uint64_t unseen_ns;             /* CPU time of programs that have ended that no sample stands for */
 };
 
 /*

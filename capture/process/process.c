@@ -170,6 +170,9 @@ bool process_python(const struct process *p, struct wire_process *out)
     out->gilstate_kind = tls_place(&image->tls_gilstate, bias, &out->gilstate_offset, &out->gilstate_module);
     out->interpreters = image->interpreters_vaddr ? image->interpreters_vaddr + bias : 0;
     out->thread_key = image->thread_key_vaddr ? image->thread_key_vaddr + bias : 0;
+    out->code_counter = image->code_counter_vaddr ? image->code_counter_vaddr + bias : 0;
+    if (program_is_told_by_arguments(&(struct program_facts){.exe = p->exe}))
+        out->flags |= WIRE_PROCESS_BEGINS_ONCE;
     gil_place(p, &image->gil, out);
     out->key_slots = p->glibc ? ARCH_GLIBC_KEY_VALUES : 0;
     if (image->behaviour->asyncio_offsets) {
@@ -189,4 +192,14 @@ const char *process_unopened(const struct process *p)
             return m->path;
     }
     return NULL;
+}
+
+bool process_is_inspected(const struct process *p)
+{
+    for (size_t i = 0; i < code_mappings_count(&p->mappings); i++) {
+        const struct module *module = code_mappings_at(&p->mappings, i)->module;
+        if (module && module->pending)
+            return true;
+    }
+    return false;
 }

@@ -36,6 +36,7 @@ struct process {
     uint64_t start_boottime_ns; /* 0: not known yet */
     uint64_t exec_generation;
     bool bound;                 /* the two members above come from a sample */
+    uint64_t expected_generation; /* what exec_generation is, by that of its parent or of its program before; 0: unknown */
     char comm[17];
     char *exe;
     enum trace_program_kind program_kind; /* TRACE_PROGRAM_UNRECORDED: not looked at yet; see program.h */
@@ -103,5 +104,7 @@ bool process_python(const struct process *p, struct wire_process *out);
  * interpreter; NULL when there is no such mapping. Mappings are inspected only in processes that are selected.
  */
 const char *process_unopened(const struct process *p);
+/* Whether a file that it maps is still being inspected, so that the process may turn out to run Python. */
+bool process_is_inspected(const struct process *p);
 
 #endif

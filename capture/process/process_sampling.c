@@ -4,25 +4,37 @@
  */
 #include "capture/process/process_sampling.h"
 
+#define XXH_INLINE_ALL
 #include <string.h>
+#include <xxhash.h>
 
 #include "formats/base/clock.h"
 
 /* How long a sample that is being taken may still read a place that was given back. */
 #define GRACE_NS (50 * NS_PER_MS)
+/* Between two looks whether the sampler has room for processes that were left out. */
+#define RETRY_NS NS_PER_S
 /* A list is copied again after this much time for each of its mappings, some hundred times what the copy takes. */
 #define COPY_PACE_NS UINT64_C(10000)
 
-struct error *process_sampling_init(struct process_sampling *s, struct sampler *sampler, struct tables *tables,
-                                    struct quotas *quotas)
+void process_sampling_init(struct process_sampling *s, struct quotas *quotas)
+{
+    *s = (struct process_sampling){.quotas = quotas};
+}
+
+struct error *process_sampling_begin(struct process_sampling *s, struct sampler *sampler, struct tables *tables)
 {
     uint32_t count;
 
-    *s = (struct process_sampling){.sampler = sampler, .tables = tables, .quotas = quotas};
+    s->sampler = sampler;
+    s->tables = tables;
     if (!tables)
         return NULL;
+    uint32_t start;
     s->wire_mappings = sampler_mappings(sampler, &count);
-    return extents_init(&s->space, count) && VEC_EXTEND_ZERO(&s->places, 1) ? NULL : error_no_memory();
+    /* The first element heads an empty list, for those that have none. */
+    return extents_init(&s->space, count) && extents_take(&s->space, 1, &start) && VEC_EXTEND_ZERO(&s->places, 1)
+               ? NULL : error_no_memory();
 }
 
 void process_sampling_deinit(struct process_sampling *s)
@@ -32,7 +44,10 @@ void process_sampling_deinit(struct process_sampling *s)
     VEC_DEINIT(&s->places);
     VEC_DEINIT(&s->free_places);
     map_deinit(&s->place_of);
+    map_deinit(&s->equal);
+    VEC_DEINIT(&s->built);
     VEC_DEINIT(&s->changed);
+    VEC_DEINIT(&s->left_out);
 }
 
 /* Returns the entry of a process, valid until the next call. NULL: out of memory. */
@@ -67,6 +82,14 @@ static void pass_on(struct process_sampling *s, const struct sampled_mappings *n
     }
 }
 
+static void forget_equal(struct process_sampling *s, uint32_t place)
+{
+    const uint64_t *known = map_get(&s->equal, s->places.data[place].hash);
+
+    if (known && *known == place)
+        map_remove(&s->equal, s->places.data[place].hash);
+}
+
 /* A sample that is being taken may still look there. */
 static void release_place(struct process_sampling *s, struct sampled_mappings *note, uint64_t time_ns)
 {
@@ -81,9 +104,18 @@ static void release_place(struct process_sampling *s, struct sampled_mappings *n
     if (note->place && !--place->holders) {
         extents_give(&s->space, place->start, place->count, time_ns);
         map_remove(&s->place_of, place->id);
+        forget_equal(s, note->place);
         s->free_places.data[s->free_places.count++] = note->place; /* there is room: new_place() */
     }
     note->place = 0;
+}
+
+static void change_place(struct process_sampling *s, struct sampled_mappings *note, uint32_t place, uint64_t time_ns)
+{
+    if (place == note->place)
+        return;
+    release_place(s, note, time_ns);
+    hold_place(s, note, place);
 }
 
 /* Returns the copy of this list that is there already; 0: there is none. */
@@ -119,30 +151,74 @@ static bool take_space(struct process_sampling *s, uint32_t slot, uint32_t count
     return false;
 }
 
-/* Copies the process's list to a new place. */
+/* Builds the list of a process as it is to lie in the array: a head with the count, and the mappings. */
+static struct error *build(struct process_sampling *s, struct process *p, uint64_t time_ns)
+{
+    const struct module_asker asker = process_asker(p, s->quotas);
+    uint32_t count = (uint32_t)code_mappings_count(&p->mappings);
+
+    if (!VEC_RESERVE(&s->built, (size_t)count + 1))
+        return error_no_memory();
+    s->built.count = (size_t)count + 1;
+    s->built.data[0] = (struct wire_mapping){.count = count};
+    for (uint32_t i = 0; i < count; i++)
+        TRY(tables_map(s->tables, &asker, code_mappings_at(&p->mappings, i), time_ns, p->python != NULL, &s->built.data[1 + i]));
+    return NULL;
+}
+
+/* Returns a place that has the same as s->built; 0: there is none. */
+static uint32_t equal_place(const struct process_sampling *s, uint64_t hash)
+{
+    const uint64_t *known = map_get(&s->equal, hash);
+    const struct mappings_place *place = known ? &s->places.data[*known] : NULL;
+
+    if (!place || place->count != s->built.count ||
+        memcmp(s->wire_mappings + place->start, s->built.data, s->built.count * sizeof *s->built.data))
+        return 0;
+    return (uint32_t)*known;
+}
+
+/* Copies s->built to a place of its own, which the process pays for. 0 in *place: there is no room. */
+static struct error *lay(struct process_sampling *s, uint32_t slot, uint64_t hash, uint64_t time_ns, uint32_t *place)
+{
+    uint32_t start, count = (uint32_t)s->built.count;
+
+    *place = 0;
+    if (!take_space(s, slot, count, time_ns, &start))
+        return NULL;
+    struct wire_mapping *to = s->wire_mappings + start;
+    struct error *err = sampler_map_pages(s->sampler, to, count * sizeof *to);
+    *place = err ? 0 : new_place(s, start, count);
+    if (!*place) {
+        extents_return(&s->space, start, count);
+        quota_give(s->quotas, slot, QUOTA_places, count);
+        return err ? err : error_no_memory();
+    }
+    memcpy(to, s->built.data, count * sizeof *to);
+    s->places.data[*place].hash = hash;
+    s->places.data[*place].payer = slot;
+    map_set(&s->equal, hash, *place); /* out of memory: it is not found */
+    return NULL;
+}
+
+/*
+ * Gives the process the place where its list lies: where an equal one does, or a new one. Workers that were forked before the
+ * capture, or that load the same libraries later, have equal lists.
+ */
 static struct error *copy_mappings(struct process_sampling *s, struct sampled_mappings *note, uint64_t time_ns)
 {
     struct process *p = note->process;
-    const struct module_asker asker = process_asker(p, s->quotas);
-    uint32_t start, count = (uint32_t)code_mappings_count(&p->mappings);
 
-    note->due_ns = time_ns + count * COPY_PACE_NS;
-    if (!take_space(s, p->slot, count, time_ns, &start))
+    note->due_ns = time_ns + code_mappings_count(&p->mappings) * COPY_PACE_NS;
+    TRY(build(s, p, time_ns));
+    uint64_t hash = XXH3_64bits_withSeed(s->built.data, s->built.count * sizeof *s->built.data, (uintptr_t)s);
+    uint32_t place = equal_place(s, hash);
+    if (!place)
+        TRY(lay(s, p->slot, hash, time_ns, &place));
+    if (!place)
         return NULL; /* no room: its samples will report a missing mapping */
-    struct error *err = sampler_map_pages(s->sampler, s->wire_mappings + start, count * sizeof *s->wire_mappings);
-    for (uint32_t i = 0; i < count && !err; i++)
-        err = tables_map(s->tables, &asker, code_mappings_at(&p->mappings, i), time_ns, p->python != NULL,
-                         &s->wire_mappings[start + i]);
-    uint32_t place = err ? 0 : new_place(s, start, count);
-    if (!place) {
-        extents_return(&s->space, start, count);
-        quota_give(s->quotas, p->slot, QUOTA_places, count);
-        return err ? err : error_no_memory();
-    }
-    release_place(s, note, time_ns);
-    hold_place(s, note, place);
-    s->places.data[place].payer = p->slot;
-    code_mappings_set_place(&p->mappings, s->last_place);
+    change_place(s, note, place, time_ns);
+    code_mappings_set_place(&p->mappings, s->places.data[place].id);
     return NULL;
 }
 
@@ -152,10 +228,7 @@ static struct error *lay_mappings(struct process_sampling *s, struct sampled_map
 
     if (!known)
         return copy_mappings(s, note, time_ns);
-    if (known != note->place) {
-        release_place(s, note, time_ns);
-        hold_place(s, note, known);
-    }
+    change_place(s, note, known, time_ns);
     return NULL;
 }
 
@@ -182,10 +255,34 @@ struct error *process_sampling_changed(struct process_sampling *s, struct proces
     return want_copy(s, p);
 }
 
+/* Tries those that were left out again, until there is no room for one. */
+static struct error *retry(struct process_sampling *s, uint64_t time_ns)
+{
+    size_t kept = 0;
+    bool full = false;
+
+    if (!s->left_out.count || time_ns < s->retry_ns)
+        return NULL;
+    s->retry_ns = time_ns + RETRY_NS;
+    for (size_t i = 0; i < s->left_out.count; i++) {
+        uint32_t slot = s->left_out.data[i];
+        if (s->mappings.data[slot].left_out && !full) {
+            TRY(process_sampling_configure(s, s->mappings.data[slot].process));
+            full = s->mappings.data[slot].left_out;
+        }
+        s->mappings.data[slot].listed = s->mappings.data[slot].left_out;
+        if (s->mappings.data[slot].listed)
+            s->left_out.data[kept++] = slot;
+    }
+    s->left_out.count = kept;
+    return NULL;
+}
+
 struct error *process_sampling_publish(struct process_sampling *s, uint64_t time_ns)
 {
     size_t kept = 0;
 
+    TRY(retry(s, time_ns));
     if (!s->changed.count || time_ns < s->due_ns)
         return NULL;
     s->due_ns = UINT64_MAX;
@@ -248,9 +345,30 @@ static struct error *share_place(struct process_sampling *s, struct process *p)
     return NULL;
 }
 
+/* There is no room for the process in the sampler. It is tried again later; until then nothing is known of it there. */
+static struct error *leave_out(struct process_sampling *s, struct process *p)
+{
+    struct sampled_mappings *note = note_of(s, p);
+
+    if (!note)
+        return error_no_memory();
+    process_sampling_disinherit(s, p->tgid);
+    p->configured = false;
+    release_place(s, note, now_ns());
+    if (note->left_out)
+        return NULL;
+    note->left_out = true;
+    s->left_out_ever++;
+    if (note->listed)
+        return NULL;
+    note->listed = true;
+    return VEC_PUSH(&s->left_out, p->slot) ? NULL : error_no_memory();
+}
+
 struct error *process_sampling_configure(struct process_sampling *s, struct process *p)
 {
     struct wire_process wire = {0}, now;
+    bool full = false;
 
     if (!p->selected)
         return NULL;
@@ -263,11 +381,13 @@ struct error *process_sampling_configure(struct process_sampling *s, struct proc
     if (known && (p->configured || inherited)) {
         wire.start_boottime_ns = now.start_boottime_ns;
         wire.exec_generation = now.exec_generation;
-        wire.flags = now.flags & WIRE_PROCESS_BOUND;
+        wire.flags = now.flags & (WIRE_PROCESS_BOUND | WIRE_PROCESS_COUNTER_WRONG);
         wire.gils = now.gils;
     }
     if (process_python(p, &wire))
-        TRY(sampler_layout(s->sampler, &p->python->python.layout, &wire.layout));
+        TRY(sampler_layout(s->sampler, &p->python->python.layout, &wire.layout, &full));
+    if (full)
+        return leave_out(s, p);
     if (p->switches_stacks)
         wire.flags |= WIRE_PROCESS_GREENLETS;
     if (!p->glibc)
@@ -277,9 +397,14 @@ struct error *process_sampling_configure(struct process_sampling *s, struct proc
     if (p->slot < s->mappings.count) {
         const struct mappings_place *place = &s->places.data[s->mappings.data[p->slot].place];
         wire.mapping_start = place->start;
-        wire.mapping_count = place->count;
+        /* Numbers that do not fit are none: then rows are not cached. */
+        wire.mapping_key = place->id <= UINT32_MAX ? (uint32_t)place->id : 0;
     }
-    TRY(sampler_set_process(s->sampler, p->tgid, &wire));
+    TRY(sampler_set_process(s->sampler, p->tgid, &wire, &full));
+    if (full)
+        return leave_out(s, p);
+    if (p->slot < s->mappings.count)
+        s->mappings.data[p->slot].left_out = false;
     if (process_has_python(p) && !p->configured && !inherited)
         s->late_ticks += late_ticks(s, p);
     if (p->configured)
@@ -300,6 +425,8 @@ void process_sampling_stop(struct process_sampling *s, struct process *p)
         process_sampling_disinherit(s, p->tgid);
     if (p->counted)
         s->python_count--;
+    if (p->slot < s->mappings.count)
+        s->mappings.data[p->slot].left_out = false;
     p->configured = p->counted = false;
 }
 
@@ -311,5 +438,5 @@ void process_sampling_drop(struct process_sampling *s, struct process *p)
     struct sampled_mappings *note = &s->mappings.data[p->slot];
     /* From now on, not from the process's end: a sample may be under way that still looks there. */
     release_place(s, note, now_ns());
-    *note = (struct sampled_mappings){0};
+    *note = (struct sampled_mappings){.listed = note->listed};
 }

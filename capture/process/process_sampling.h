@@ -16,10 +16,11 @@
 #include "capture/sampler/sampler.h"
 #include "formats/base/map.h"
 
-/* A copy of a list of mappings in the sampler's array. Forked processes that share the list share the copy. */
+/* A copy of a list of mappings in the sampler's array. Processes that share the list share the copy, and so do those of equal lists. */
 struct mappings_place {
+    uint64_t hash; /* of its bytes */
     uint64_t id; /* as in code_mappings_place(); never used again */
-    uint32_t start, count;
+    uint32_t start, count; /* with the element in front of the list */
     uint32_t holders; /* processes; 0: this place is free */
     uint32_t payer;   /* slot of the one of them whose quota it counts for */
 };
@@ -30,11 +31,13 @@ struct sampled_mappings {
     bool changed;            /* since they were copied there */
     uint32_t place;          /* index in places; 0: nowhere */
     uint64_t due_ns;         /* not to be copied again before */
+    bool left_out;           /* the sampler had no room for the process */
+    bool listed;             /* the slot is in process_sampling.left_out */
 };
 
 /*
- * `sampler`, `tables` and `quotas` are borrowed. The first two may be NULL: no sampler runs, or it does not unwind with
- * tables.
+ * `sampler`, `tables` and `quotas` are borrowed. The first two are NULL before process_sampling_begin(), the second also
+ * where the sampler does not unwind with tables.
  */
 struct process_sampling {
     struct sampler *sampler;
@@ -46,15 +49,21 @@ struct process_sampling {
     VEC(struct mappings_place) places;     /* the first stands for nowhere */
     VEC(uint32_t) free_places;
     struct map place_of; /* id -> index in places */
+    struct map equal;    /* hash -> index in places, of one with that hash */
+    VEC(struct wire_mapping) built; /* a list as it is to lie in the array */
     uint64_t last_place; /* the last id */
     VEC(uint32_t) changed;                 /* slots */
+    VEC(uint32_t) left_out;                /* slots, maybe of processes that no longer are */
+    uint64_t retry_ns;   /* when those are tried again */
+    uint64_t left_out_ever;
     uint64_t due_ns;     /* when the first of `changed` is to be copied */
     uint32_t python_count;  /* Python processes that are sampled now */
     uint64_t python_ever;   /* Python processes that were ever sampled */
     uint64_t late_ticks;    /* ticks of Python processes that came before the process was configured */
 };
-struct error *process_sampling_init(struct process_sampling *s, struct sampler *sampler, struct tables *tables,
-                                    struct quotas *quotas);
+void process_sampling_init(struct process_sampling *s, struct quotas *quotas);
+/* Gives it the sampler that it configures, and the tables, which may be NULL. */
+struct error *process_sampling_begin(struct process_sampling *s, struct sampler *sampler, struct tables *tables);
 void process_sampling_deinit(struct process_sampling *s);
 
 /*
@@ -75,7 +84,8 @@ void process_sampling_disinherit(struct process_sampling *s, uint32_t tgid);
 struct error *process_sampling_changed(struct process_sampling *s, struct process *p);
 /*
  * Updates the sampler's copy of all mappings marked as changed. Call once all pending events are applied. A process with
- * many mappings that keeps changing them is copied seldom: until then its samples bring copies of their stacks.
+ * many mappings that keeps changing them is copied seldom: until then its samples bring copies of their stacks. Configures those
+ * that the sampler had no room for, if it has now.
  */
 struct error *process_sampling_publish(struct process_sampling *s, uint64_t time_ns);
 

@@ -16,13 +16,11 @@ struct error *processes_create(const struct processes_options *options, struct m
     p->options = *options;
     p->modules = modules;
     struct error *err = quotas_create(&p->quotas);
-    if (!err)
-        err = process_sampling_init(&p->sampling, options->sampler, options->tables, p->quotas);
     if (err) {
-        quotas_destroy(p->quotas);
         free(p);
         return err;
     }
+    process_sampling_init(&p->sampling, p->quotas);
     *out = p;
     return NULL;
 }
@@ -57,6 +55,7 @@ struct processes_counts processes_counts(const struct processes *p)
     counts.python = p->sampling.python_count;
     counts.seen_python = p->sampling.python_ever;
     counts.late_ticks = p->sampling.late_ticks;
+    counts.left_out = p->sampling.left_out_ever;
     return counts;
 }
 
@@ -169,6 +168,16 @@ struct error *processes_configure(struct processes *p, struct process *process)
     return process_sampling_configure(&p->sampling, process);
 }
 
+struct error *processes_begin_sampling(struct processes *p, struct sampler *sampler, struct tables *tables)
+{
+    TRY(process_sampling_begin(&p->sampling, sampler, tables));
+    for (size_t i = 0; i < p->live.count; i++) {
+        if (processes_wants(p, p->live.data[i]))
+            TRY(processes_configure(p, p->live.data[i]));
+    }
+    return NULL;
+}
+
 /* ---- mappings ---- */
 
 static uint64_t waiting_key(uint32_t tgid, uint32_t module)
@@ -209,6 +218,7 @@ static struct error *look_at(struct processes *p, struct process *process, struc
     }
     if (m->module->python.asyncio.running_task && !process->asyncio.running_task) {
         process->asyncio = m->module->python.asyncio;
+        p->counts.learned++;
         news = true;
     }
     if (m->module->is_glibc && !process->glibc) {
@@ -221,6 +231,7 @@ static struct error *look_at(struct processes *p, struct process *process, struc
         process->python = m->module;
         process->python_since_ns = process->since_ns ? code_mappings_time(&process->mappings, m) : 0;
         p->counts.refused += m->module->python.refused != NULL;
+        p->counts.learned++;
         news = true;
     }
     return news && process_has_python(process) ? processes_configure(p, process) : NULL;

@@ -19,11 +19,10 @@
 #include "formats/base/vec.h"
 
 struct processes_options {
-    struct sampler *sampler; /* NULL: configure nothing, only keep the table (pycap info) */
-    struct tables *tables;   /* NULL: no unwind tables */
     bool whole_host;         /* select every Python process; else only those asked for */
     bool follow;             /* select the children of selected processes, too */
     bool include_non_python; /* select processes without an interpreter that can be walked, too */
+    bool recorded;           /* a scan is no longer than a recording can wait: what it leaves out is read later */
     const struct filter *filter; /* NULL: every process passes */
 };
 
@@ -42,9 +41,11 @@ struct processes_events {
 struct processes_counts {
     uint32_t python;      /* configured now */
     uint64_t seen_python; /* ever */
+    uint64_t learned;     /* times that an interpreter, or asyncio, was found in the files of a process */
     uint64_t refused;     /* interpreters of a version or build that cannot be walked */
     uint64_t gone;        /* processes that ended while they were being read */
     uint64_t forbidden;   /* selected processes whose mappings may not be read */
+    uint64_t left_out;    /* processes that the sampler had no room for, for a while at least */
     uint64_t lost;        /* side-band events the kernel dropped */
     uint64_t late_ticks;  /* ticks of Python processes that came before the process was configured */
     uint64_t loaded_ns;   /* when a process that is sampled, or was asked for, last mapped code or called exec */
@@ -86,6 +87,11 @@ struct processes {
 };
 struct error *processes_create(const struct processes_options *options, struct modules *modules, struct processes **out);
 void processes_destroy(struct processes *p);
+/*
+ * Has the sampler configured from now on, also for those processes that are in the table; before, and without this, the table
+ * is only kept. Both are borrowed; `tables` is NULL where the sampler does not unwind with tables.
+ */
+struct error *processes_begin_sampling(struct processes *p, struct sampler *sampler, struct tables *tables);
 void processes_set_events(struct processes *p, const struct processes_events *events);
 struct processes_counts processes_counts(const struct processes *p);
 

@@ -40,6 +40,12 @@ static void inherit(struct process *child, const struct process *parent, uint64_
     code_mappings_share(&child->mappings, &parent->mappings, time_ns);
 }
 
+/* Returns 0 where it is unknown. */
+static uint64_t generation_of(const struct process *process)
+{
+    return process->bound ? process->exec_generation : process->expected_generation;
+}
+
 static struct error *on_fork(struct processes *p, const struct sideband_event *e)
 {
     if (e->tgid == e->parent_tgid)
@@ -61,6 +67,7 @@ static struct error *on_fork(struct processes *p, const struct sideband_event *e
     if (!parent)
         return NULL;
     inherit(child, parent, e->time_ns);
+    child->expected_generation = generation_of(parent);
     if (child->selected && p->waiting.count) /* for a module, perhaps, that the parent waits for */
         TRY(processes_look(p, child));
     if (!process_has_python(child) && !parent->configured)
@@ -78,10 +85,13 @@ static struct error *on_exec(struct processes *p, const struct sideband_event *e
         return NULL;
     bool in_scope = old ? old->in_scope : true;
     uint32_t parent = old ? old->parent_tgid : 0, uid = old ? old->uid : PROCFS_UID_UNKNOWN;
+    /* Where events were lost since, it may be another process, or its second exec. */
+    uint64_t generation = old && old->begun_ns > p->lost_ns ? generation_of(old) : 0;
 
     TRY(processes_begin(p, e->tgid, e->time_ns, &process));
     process_sampling_disinherit(&p->sampling, e->tgid);
     process->parent_tgid = parent;
+    process->expected_generation = generation ? generation + 1 : 0;
     snprintf(process->comm, sizeof process->comm, "%.16s", e->text);
     process_select(process, in_scope, in_scope && filter_passes(p->options.filter, e->tgid, process->comm));
     processes_set_owner(p, process, uid);
@@ -115,10 +125,8 @@ static struct error *on_mmap(struct processes *p, const struct sideband_event *e
         .device_minor = e->device_minor,
         .inode = e->inode,
         .inode_generation = e->inode_generation,
-        .build_id_len = e->build_id_len,
         .path = e->text,
     };
-    memcpy(mapping.build_id, e->build_id, sizeof mapping.build_id);
     if (processes_has_mapping(process, &mapping))
         return NULL;
     if (!quota_take(p->quotas, process->slot, QUOTA_mappings, 1, e->time_ns)) {
@@ -218,6 +226,53 @@ struct error *processes_apply(struct processes *p, const struct sideband_event *
     return NULL;
 }
 
+bool processes_matters(struct processes *p, const struct sideband_event *e)
+{
+    const struct process *process = processes_find(p, e->kind == SIDEBAND_FORK ? e->parent_tgid : e->tgid);
+    bool all = p->options.whole_host;
+
+    switch (e->kind) {
+    case SIDEBAND_FORK: /* the sampler has given the child what its parent had; its exec is told by its own event */
+        return !all && e->tgid != e->parent_tgid && process && process->selected;
+    case SIDEBAND_EXEC:
+        return all || (process && process->in_scope);
+    case SIDEBAND_MMAP:
+        return e->protection & PROT_EXEC && (process ? process->selected : all);
+    case SIDEBAND_COMM:
+        return p->options.filter && process && process->in_scope;
+    case SIDEBAND_EXIT:
+        return process && process->selected && (process->configured || !all) &&
+               (e->tid == e->tgid || process->leader_exited);
+    case SIDEBAND_LOST:
+        return true;
+    }
+    return true;
+}
+
+/* More processes are not looked at one by one. */
+#define KNOWN_MAX 64
+
+bool processes_are_known(const struct processes *p)
+{
+    if (p->options.whole_host || p->live.count > KNOWN_MAX)
+        return false;
+    for (size_t i = 0; i < p->live.count; i++) {
+        const struct process *process = p->live.data[i];
+        if (process->selected && !process->ended_ns && !process_has_python(process))
+            return false;
+    }
+    return true;
+}
+
+/*
+ * Whether the sample was taken while the process called exec. The kernel counts the call some microseconds after it has
+ * reported it: until then the sample still has the number of the program before.
+ */
+static bool is_of_exec(const struct process *process, const struct wire_sample *s)
+{
+    return process->expected_generation && s->exec_generation + 1 == process->expected_generation;
+}
+
 /*
  * Whether the process is another image than the one in the table: the side-band lost an exec, or a new process with this
  * pid. The first sample sets the identity in the table, but if an exec came before it, the sampler still has the
@@ -225,8 +280,8 @@ struct error *processes_apply(struct processes *p, const struct sideband_event *
  */
 static bool is_outdated(const struct process *process, const struct wire_sample *s)
 {
-    if (process->bound &&
-        (process->start_boottime_ns != s->start_boottime_ns || process->exec_generation != s->exec_generation))
+    if (process->bound && (process->start_boottime_ns != s->start_boottime_ns ||
+                           (process->exec_generation != s->exec_generation && !is_of_exec(process, s))))
         return true;
     return s->flags & WIRE_STALE && s->time_ns > process->begun_ns;
 }
@@ -247,7 +302,7 @@ struct error *processes_of_sample(struct processes *p, const struct wire_sample 
     if (process && !process->bound) {
         process->bound = true;
         process->start_boottime_ns = s->start_boottime_ns;
-        process->exec_generation = s->exec_generation;
+        process->exec_generation = is_of_exec(process, s) ? process->expected_generation : s->exec_generation;
     }
     *out = process;
     return NULL;

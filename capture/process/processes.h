@@ -16,6 +16,16 @@
 /* Applies one side-band event. Events must come in order of time. */
 struct error *processes_apply(struct processes *p, const struct sideband_event *e);
 /*
+ * Whether the event should be applied soon: it is about a process that is sampled, or that may have to be. Others, and
+ * names, are as good when they are applied later, with the samples before and behind them.
+ */
+bool processes_matters(struct processes *p, const struct sideband_event *e);
+/*
+ * Whether each process that was asked for is known to be a Python already, so that no event of other processes can begin one.
+ * False where this is not found out in a moment.
+ */
+bool processes_are_known(const struct processes *p);
+/*
  * Finds the process that a sample belongs to. The sample carries the process's identity: the first one sets it in the
  * table; a different one shows that an exec or a reuse of the pid was missed, and begins a new process. `*out` is NULL
  * when the process has ended and cannot be identified any more.

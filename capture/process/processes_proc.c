@@ -57,6 +57,7 @@ struct error *processes_add_mappings(struct processes *p, struct process *proces
             return error_no_memory();
     }
     process->read_ns = now_ns();
+    code_mappings_unify(&process->mappings, &p->code_pool); /* forked workers have equal ones */
     return NULL;
 }
 
@@ -189,7 +190,7 @@ struct error *processes_scan(struct processes *p, const uint32_t *pids, uint32_t
     if (!p->options.whole_host)
         return p->options.follow ? read_descendants(p, pids, pid_count) : NULL;
     TRY(procfs_pids(&all));
-    uint64_t until_ns = p->options.sampler ? now_ns() + SCAN_NS : UINT64_MAX;
+    uint64_t until_ns = p->options.recorded ? now_ns() + SCAN_NS : UINT64_MAX;
     for (size_t i = 0; !err && i < all.list.count && !p->missed; i++) {
         if (!processes_find(p, (uint32_t)all.list.data[i]))
             err = processes_read(p, (uint32_t)all.list.data[i], true, 0, &process);

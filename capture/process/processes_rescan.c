@@ -134,8 +134,8 @@ static struct error *end(struct processes *p, uint64_t time_ns)
         if (!process->ended_ns && process->pass != r->pass && is_gone(process->tgid))
             process->ended_ns = time_ns;
     }
-    if (p->options.sampler)
-        sampler_prune(p->options.sampler, is_there, p);
+    if (p->sampling.sampler)
+        sampler_prune(p->sampling.sampler, is_there, p);
     free(r->pids);
     *r = (struct rescan){.pass = r->pass + 1, .due_ns = now_ns() + PASS_NS};
     return NULL;

@@ -4,21 +4,49 @@
 
 #include <bpf/bpf.h>
 #include <errno.h>
+#include <time.h>
 
 static void count(const struct process_map *map, uint32_t tgid, uint32_t more)
 {
     __atomic_fetch_add(&map->followed[tgid % WIRE_FOLLOWED], more, __ATOMIC_SEQ_CST);
 }
 
-struct error *process_map_set(const struct process_map *map, uint32_t tgid, const struct wire_process *process)
+/*
+ * A map that grows gets memory for a few entries at a time, a moment after the last of these was taken. Where memory is really
+ * short, that is waited for once, and then not before there was some again.
+ */
+#define TRIES 100
+#define WAIT_NS 1000000
+
+/* Returns 0, or what the kernel says. A changed entry takes memory, too. */
+static int update(struct process_map *map, uint32_t tgid, const struct wire_process *process, uint64_t flags)
 {
+    int error = 0;
+
+    for (int i = 0; i < (map->short_of_memory ? 1 : TRIES); i++) {
+        error = bpf_map_update_elem(map->fd, &tgid, process, flags) ? errno : 0;
+        if (error != ENOMEM)
+            break;
+        nanosleep(&(struct timespec){.tv_nsec = WAIT_NS}, NULL);
+    }
+    map->short_of_memory = error == ENOMEM;
+    return error;
+}
+
+struct error *process_map_set(struct process_map *map, uint32_t tgid, const struct wire_process *process, bool *full)
+{
+    *full = false;
     count(map, tgid, 1);
-    if (!bpf_map_update_elem(map->fd, &tgid, process, BPF_NOEXIST))
+    int error = update(map, tgid, process, BPF_NOEXIST);
+    if (!error)
         return NULL;
     count(map, tgid, UINT32_MAX);
-    if (bpf_map_update_elem(map->fd, &tgid, process, BPF_EXIST))
-        return error_os(errno, "process %u cannot be configured in the sampler", tgid);
-    return NULL;
+    if (error == EEXIST)
+        error = update(map, tgid, process, BPF_EXIST);
+    *full = error == E2BIG || error == ENOMEM;
+    if (*full) /* what it says now is no longer true */
+        process_map_remove(map, tgid);
+    return !error || *full ? NULL : error_os(error, "process %u cannot be configured in the sampler", tgid);
 }
 
 bool process_map_get(const struct process_map *map, uint32_t tgid, struct wire_process *process)

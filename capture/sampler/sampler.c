@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attaches the BPF programs to the events on each CPU, configures them for processes, and drains the ring. */
+/* Attaches the BPF programs to the events on each CPU, configures them for processes, and drains the rings. */
 #include "capture/sampler/sampler.h"
 
 #include <bpf/bpf.h>
@@ -7,13 +7,13 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <unistd.h>
 
 #include "bpf/sampler.skel.h"
 #include "capture/binary/tables.h"
 #include "capture/sampler/sampler_state.h"
 #include "capture/sampler/tracepoint_attach.h"
+#include "formats/base/clock.h"
 
 struct error *sampler_map_pages(void *ctx, const void *start, size_t len_bytes)
 {
@@ -41,6 +41,8 @@ void sampler_tables(struct sampler *s, struct tables_memory *memory)
         .index_count = s->index.count,
         .wide_count = s->wide.count,
         .module_count = s->modules.count,
+        .generation = (uint32_t *)&s->skel->bss->rows_generation,
+        .changes = (uint32_t *)&s->skel->bss->tables_changes,
     };
 }
 
@@ -48,15 +50,6 @@ struct wire_mapping *sampler_mappings(const struct sampler *s, uint32_t *count)
 {
     *count = s->mappings.count;
     return (void *)s->mappings.data;
-}
-
-static int on_message(void *ctx, void *data, size_t len)
-{
-    struct sampler *s = ctx;
-
-    s->err = s->fn(s->ctx, data, (uint32_t)len);
-    s->drained_bytes += len + BPF_RINGBUF_HDR_SZ;
-    return s->err || s->drained_bytes >= s->ring_bytes ? -ECANCELED : 0;
 }
 
 /* Makes the sampler run at each tick of an event on one CPU. With several events, tells it which event that is. */
@@ -78,16 +71,10 @@ static struct error *attach(struct sampler *s, uint32_t event, uint32_t i)
     return NULL;
 }
 
-static struct error *open_ring(struct sampler *s)
+static struct error *open_rings(struct sampler *s)
 {
-    /* Edge-triggered: reports only wake-ups, not that the ring holds something. */
-    struct epoll_event event = {.events = EPOLLIN | EPOLLET};
-
-    s->ring = ring_buffer__new(bpf_map__fd(s->skel->maps.ring), on_message, s, NULL);
-    s->wake_fd = epoll_create1(EPOLL_CLOEXEC);
-    if (!s->ring || s->wake_fd < 0 || epoll_ctl(s->wake_fd, EPOLL_CTL_ADD, bpf_map__fd(s->skel->maps.ring), &event))
-        return error_os(errno, "the ring buffer cannot be mapped");
-    return NULL;
+    return rings_open(&s->rings, bpf_map__fd(s->skel->maps.ring), s->ring_sizes.count > 1 ? bpf_map__fd(s->skel->maps.rings) : -1,
+                      s->ring_sizes.count, s->ring_sizes.bytes);
 }
 
 static struct error *attached(const struct bpf_link *link, const char *what)
@@ -128,6 +115,8 @@ static struct error *open_events(struct sampler *s)
             TRY(attached(s->skel->links.waking = bpf_program__attach(s->skel->progs.waking), "wake-ups"));
         TRY(attached(s->skel->links.sleeping = bpf_program__attach_iter(s->skel->progs.sleeping, NULL), "threads that sleep"));
     }
+    if (o->queued)
+        TRY(attached(s->skel->links.queueing = bpf_program__attach_iter(s->skel->progs.queueing, NULL), "threads that wait for a CPU"));
     TRY(attach_hits(s));
     if (event_list_first(&o->events, EVENT_GROWTH) != EVENT_NONE)
         TRY(sampler_growth_attach(s));
@@ -141,10 +130,10 @@ struct error *sampler_open(const struct sampler_options *options, struct sampler
 
     if (!s)
         return error_no_memory();
-    *s = (struct sampler){.options = *options, .wake_fd = -1};
+    s->options = *options;
     struct error *err = sampler_load(s);
     if (!err)
-        err = open_ring(s);
+        err = open_rings(s);
     if (!err)
         err = open_events(s);
     if (err) {
@@ -170,9 +159,7 @@ void sampler_close(struct sampler *s)
     shared_array_deinit(&s->wide);
     shared_array_deinit(&s->modules);
     shared_array_deinit(&s->mappings);
-    ring_buffer__free(s->ring);
-    if (s->wake_fd >= 0)
-        close(s->wake_fd);
+    rings_close(&s->rings);
     sampler_bpf__destroy(s->skel);
     free(s->links);
     free(s->per_cpu);
@@ -195,19 +182,22 @@ struct error *sampler_disable(struct sampler *s)
     bpf_link__destroy(s->skel->links.waking);
     s->skel->links.switched = s->skel->links.waking = NULL;
     s->skel->bss->hits_enabled = 0;
+    s->ended = true;
     return perf_events_disable(s->events);
 }
 
-struct error *sampler_layout(struct sampler *s, const struct py_layout *layout, uint32_t *index)
+struct error *sampler_layout(struct sampler *s, const struct py_layout *layout, uint32_t *index, bool *full)
 {
+    *full = false;
     for (uint32_t i = 0; i < s->layout_count; i++) {
         if (!memcmp(&s->layouts[i], layout, sizeof *layout)) {
             *index = i;
             return NULL;
         }
     }
-    if (s->layout_count == sizeof s->layouts / sizeof *s->layouts)
-        return error_create(ERROR_LIMIT, "more than %u kinds of CPython interpreters run on this host", s->layout_count);
+    *full = s->layout_count == sizeof s->layouts / sizeof *s->layouts;
+    if (*full)
+        return NULL;
     uint32_t i = s->layout_count;
     if (bpf_map_update_elem(bpf_map__fd(s->skel->maps.layouts), &i, layout, BPF_ANY))
         return error_os(errno, "a layout of CPython objects cannot be stored in the sampler");
@@ -217,9 +207,9 @@ struct error *sampler_layout(struct sampler *s, const struct py_layout *layout, 
     return NULL;
 }
 
-struct error *sampler_set_process(struct sampler *s, uint32_t tgid, const struct wire_process *process)
+struct error *sampler_set_process(struct sampler *s, uint32_t tgid, const struct wire_process *process, bool *full)
 {
-    return process_map_set(&s->processes, tgid, process);
+    return process_map_set(&s->processes, tgid, process, full);
 }
 
 bool sampler_get_process(struct sampler *s, uint32_t tgid, struct wire_process *process)
@@ -277,26 +267,17 @@ uint64_t sampler_most_ticks(const struct sampler *s, uint64_t time_ns)
 
 struct error *sampler_drain(struct sampler *s, sampler_fn fn, void *ctx)
 {
-    s->fn = fn;
-    s->ctx = ctx;
-    s->err = NULL;
-    s->drained_bytes = 0;
-    struct epoll_event event;
-    (void)epoll_wait(s->wake_fd, &event, 1, 0); /* resets the wake-up */
-    int n = ring_buffer__consume(s->ring);
-    if (s->err)
-        return s->err;
-    return n < 0 && n != -ECANCELED ? error_os(-n, "the ring buffer cannot be read") : NULL;
+    return rings_drain(&s->rings, s->ended, fn, ctx);
 }
 
 uint32_t sampler_ring_bytes(const struct sampler *s)
 {
-    return s->ring_bytes;
+    return s->rings.count * s->rings.bytes;
 }
 
 int sampler_wake_fd(const struct sampler *s)
 {
-    return s->wake_fd;
+    return s->rings.wake_fd;
 }
 
 struct error *sampler_threads(struct sampler *s, wait_thread_fn fn, void *ctx)
@@ -306,7 +287,8 @@ struct error *sampler_threads(struct sampler *s, wait_thread_fn fn, void *ctx)
 
 struct error *sampler_ended_threads(struct sampler *s, wait_thread_fn fn, void *ctx)
 {
-    return wait_maps_take_ended(bpf_map__fd(s->skel->maps.waits), &s->skel->bss->wait_left, s->skel->bss->followed, fn, ctx);
+    return wait_maps_take_ended(bpf_map__fd(s->skel->maps.waits), &s->skel->bss->wait_left, s->skel->bss->followed, s->rings.ordered_ns, fn,
+                                ctx);
 }
 
 struct error *sampler_owed(struct sampler *s, wait_site_fn fn, void *ctx)
@@ -331,6 +313,21 @@ struct error *sampler_sleepers(struct sampler *s, uint64_t noted_ns, uint64_t st
     s->skel->bss->sleep_noted_ns = noted_ns;
     s->skel->bss->sleep_stackless_ns = stackless_ns;
     return wait_maps_pass(bpf_link__fd(s->skel->links.sleeping), fn, ctx);
+}
+
+struct error *sampler_queued_ns(struct sampler *s, uint64_t *queued_ns)
+{
+    uint64_t began_ns = clock_ns(CLOCK_BOOTTIME);
+
+    TRY(wait_maps_pass(bpf_link__fd(s->skel->links.queueing), NULL, NULL));
+    s->skel->bss->queue_since_ns = began_ns;
+    *queued_ns = s->skel->bss->queue_waited_ns;
+    return NULL;
+}
+
+struct error *sampler_gils(struct sampler *s, wait_gil_fn fn, void *ctx)
+{
+    return wait_maps_gils(bpf_map__fd(s->skel->maps.gils), fn, ctx);
 }
 
 void sampler_forget_codes(struct sampler *s)

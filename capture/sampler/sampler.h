@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The BPF sampler as seen from user space: loads it, attaches it to perf events on every
- * CPU, configures it for processes, drains its ring, reads its counters. Only sampler.c
+ * CPU, configures it for processes, drains its rings, reads its counters. Only sampler.c
  * uses libbpf.
  */
 #ifndef CAPTURE_SAMPLER_SAMPLER_H
@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "bpf/wire.h"
+#include "capture/sampler/map_sizes.h"
 #include "capture/sampler/perf_events.h"
 #include "capture/sampler/wait_maps.h"
 #include "formats/base/err.h"
@@ -21,16 +22,26 @@ struct sampler_options {
     struct event_list events;   /* event_list_complete() was called */
     const int *cpus;            /* online CPUs to sample; borrowed */
     uint32_t cpu_count;
+    uint32_t cpu_end;           /* above the highest number of a CPU that is online; 0: that is not known */
+    struct map_sizes sizes;     /* of its tables */
     uint32_t stack_bytes;       /* copy at most this much of a user stack; 0: never copy */
     bool every_stack;           /* copy it for every sample, not only when the native unwind could not complete */
     bool kernel, python;        /* record kernel frames, Python frames */
     bool unconfigured;          /* also sample processes that are not configured: kernel and native frames only */
     enum wire_native native;    /* how to unwind native frames in the kernel */
     uint32_t table_bytes;       /* memory for unwind tables; 0: 64 MiB */
-    uint32_t ring_bytes;        /* a power of two of pages; 0: chosen by rate and CPUs */
+    uint32_t ring_bytes;        /* of all rings, a power of two of pages; 0: chosen by rate and CPUs */
     bool wakers;                /* with waits: also who ends them */
     bool timed;                 /* count CPU time, for sampler_cpu_time() */
+    bool queued;                /* follow how long threads wait for a CPU, for sampler_queued_ns() */
+    bool check_unwind;          /* unwind by tables a second time without cached rows, for sampler_unwinds() */
 };
+
+/*
+ * Raises RLIMIT_MEMLOCK as far as it goes: the kernel charges buffers of perf events to it and, before 5.11, BPF's maps.
+ * sampler_open() does it, too.
+ */
+void sampler_lift_limits(void);
 
 struct sampler;
 /* Loads the BPF programs and opens the events, disabled. Once disabled, waits cannot be enabled again. An error says what this host lacks. */
@@ -48,11 +59,12 @@ struct error *sampler_map_pages(void *ctx, const void *start, size_t len_bytes);
 struct wire_mapping *sampler_mappings(const struct sampler *s, uint32_t *count);
 
 /*
- * Gives the sampler a layout of CPython's objects, and stores its index for wire_process. Equal layouts share an index.
+ * Gives the sampler a layout of CPython's objects, and stores its index for wire_process. Equal layouts share an index. `*full`:
+ * there is no room for another one, so no index either.
  */
-struct error *sampler_layout(struct sampler *s, const struct py_layout *layout, uint32_t *index);
-/* Configures a process, or replaces its configuration. */
-struct error *sampler_set_process(struct sampler *s, uint32_t tgid, const struct wire_process *process);
+struct error *sampler_layout(struct sampler *s, const struct py_layout *layout, uint32_t *index, bool *full);
+/* Configures a process, or replaces its configuration. See process_map_set() for `*full`. */
+struct error *sampler_set_process(struct sampler *s, uint32_t tgid, const struct wire_process *process, bool *full);
 /*
  * Reads the current configuration of a process; BPF may have changed it (bound it to a process identity) or copied it
  * from the parent at a fork. False when the process is not configured.
@@ -74,14 +86,15 @@ uint64_t sampler_late_ticks(struct sampler *s, uint32_t tgid, uint64_t since_ns)
 /* The most ticks that all CPUs together can have in `time_ns`; UINT64_MAX when the kernel chooses the period. */
 uint64_t sampler_most_ticks(const struct sampler *s, uint64_t time_ns);
 
-/* Calls `fn` for each message in the ring (a struct wire_*, valid during that call). Those of one CPU come in order. What
-   comes meanwhile is taken, too, but of it no more than fits: programs that send all the time do not make it last. */
+/* Calls `fn` for each message in the rings (a struct wire_*, valid during that call). Those of one CPU come in order, and so
+   do those about the waits of a thread. What comes meanwhile is taken, too, but of it no more than fits: programs that send
+   all the time do not make it last. */
 typedef struct error *(*sampler_fn)(void *ctx, const void *message, uint32_t len_bytes);
 struct error *sampler_drain(struct sampler *s, sampler_fn fn, void *ctx);
 
-/* The size of the ring. */
+/* The size of all rings together. */
 uint32_t sampler_ring_bytes(const struct sampler *s);
-/* A file descriptor that becomes readable when the ring is a quarter full and should be drained. */
+/* A file descriptor that becomes readable when a ring is a quarter full and should be drained. */
 int sampler_wake_fd(const struct sampler *s);
 
 /* Losses since the start that belong to no single event, summed over all CPUs. */
@@ -97,6 +110,9 @@ struct sampler_ticks {
     uint64_t seen_idle;  /* of these, in the idle task */
     uint64_t seen_others; /* of these, in processes that are not sampled */
     uint64_t thinned;     /* of these, waits that another one's stack stands for */
+    uint64_t sampled;     /* of these, those that a sample was sent of */
+    uint64_t nested, ring_full, refused; /* of these, those that are losses (sampler_event_losses()) */
+    uint64_t unsettled;   /* of these, those that the program was at work on, whose sample may have been sent or not */
 };
 /* Reads the ticks of an event on each CPU; `ticks` has room for cpu_count elements. */
 struct error *sampler_ticks(struct sampler *s, uint32_t event, struct sampler_ticks *ticks);
@@ -133,6 +149,17 @@ struct error *sampler_owed(struct sampler *s, wait_site_fn fn, void *ctx);
  */
 struct error *sampler_sleepers(struct sampler *s, uint64_t noted_ns, uint64_t stackless_ns, wait_message_fn fn, void *ctx);
 
+/*
+ * Goes over all threads, and stores how long those of the processes that are sampled have waited for a CPU, all together, since
+ * the first call. Needs options.queued. An error says what this kernel lacks.
+ */
+struct error *sampler_queued_ns(struct sampler *s, uint64_t *queued_ns);
+/*
+ * Calls `fn` for the account of each lock of an interpreter (GIL) that threads have waited for; wire_gil_waited_ns() compares
+ * two states of it. A new one is 0 since gil->since_ns. There are some only where waits are recorded.
+ */
+struct error *sampler_gils(struct sampler *s, wait_gil_fn fn, void *ctx);
+
 /* How long others have waited, in ns, for what a thread holds that left its CPU at `out_ns`; see wait_maps_blame(). */
 uint64_t sampler_blame(struct sampler *s, uint32_t tid, uint64_t out_ns, uint64_t time_ns);
 
@@ -141,6 +168,14 @@ uint64_t sampler_blame(struct sampler *s, uint32_t tid, uint64_t out_ns, uint64_
  * taken. 0 unless `timed`.
  */
 void sampler_cpu_time(struct sampler *s, uint64_t *cpu_ns, uint64_t *look_ns);
+
+/* What came of unwinding with and without cached rows (options.check_unwind; else all is 0). */
+struct sampler_unwinds {
+    uint64_t twice, otherwise; /* stacks that were unwound both ways, and those of them that were not the same */
+    uint64_t frames, cached;   /* of these stacks: all, and those whose rows were cached */
+    uint64_t taken_out;        /* tables */
+};
+struct sampler_unwinds sampler_unwinds(struct sampler *s);
 /* Forgets which code objects were sent: each is sent again when it is next seen. */
 void sampler_forget_codes(struct sampler *s);
 /* Changes the rate or period of an event from now on. */

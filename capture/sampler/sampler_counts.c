@@ -102,6 +102,13 @@ struct error *sampler_ticks(struct sampler *s, uint32_t event, struct sampler_ti
         ticks[i].seen_idle = seen[WIRE_EVENT_IDLE];
         ticks[i].seen_others = seen[WIRE_EVENT_OTHERS];
         ticks[i].thinned = seen[WIRE_EVENT_THINNED];
+        ticks[i].sampled = seen[WIRE_EVENT_SAMPLED];
+        ticks[i].nested = seen[WIRE_EVENT_NESTED];
+        ticks[i].ring_full = seen[WIRE_EVENT_RING_FULL];
+        ticks[i].refused = seen[WIRE_EVENT_REFUSED];
+        ticks[i].unsettled = seen[WIRE_EVENT_TICKS];
+        for (uint32_t k = WIRE_EVENT_TICKS + 1; k < WIRE_EVENT_STAT_COUNT; k++)
+            ticks[i].unsettled -= seen[k];
     }
     const struct wire_hits *hits = hits_by_cpu(s, event);
     for (uint32_t i = 0; i < count && hits; i++) {
@@ -139,6 +146,19 @@ void sampler_grown_bytes(struct sampler *s, uint64_t *grown, uint64_t *sent)
 
     *sent = sum_of(s, map, WIRE_STAT_GROWN_SENT); /* first: it is never more */
     *grown = sum_of(s, map, WIRE_STAT_GROWN_BYTES);
+}
+
+struct sampler_unwinds sampler_unwinds(struct sampler *s)
+{
+    int map = bpf_map__fd(s->skel->maps.stats);
+
+    return (struct sampler_unwinds){
+        .twice = sum_of(s, map, WIRE_STAT_UNWOUND_TWICE),
+        .otherwise = sum_of(s, map, WIRE_STAT_UNWOUND_OTHERWISE),
+        .frames = sum_of(s, map, WIRE_STAT_UNWOUND_FRAMES),
+        .cached = sum_of(s, map, WIRE_STAT_UNWOUND_CACHED),
+        .taken_out = s->skel->bss->rows_generation,
+    };
 }
 
 void sampler_cpu_time(struct sampler *s, uint64_t *cpu_ns, uint64_t *look_ns)

@@ -13,19 +13,15 @@
 #include "bpf/sampler.skel.h"
 #include "capture/sampler/load_error.h"
 #include "capture/sampler/preempt_count.h"
-#include "capture/sampler/ring_size.h"
 #include "capture/sampler/switch_tracepoint.h"
 #include "capture/sampler/tracepoint_attach.h"
 
-/* Threads whose waits are recorded, and call sites that are remembered, at once. */
-#define WAIT_THREADS 16384
+/* Call sites of waits that are remembered at once. */
 #define WAIT_SITES 65536
-#define GILS 4096 /* locks of interpreters */
-/* Processes, call sites and threads that memory growth is counted by. */
-#define GROWTHS 16384
+/* Call sites and threads that memory growth is counted by. */
 #define GROWTH_SITES 16384
 #define GROWTH_THREADS 16384
-static_assert(WAIT_THREADS - 1 <= WIRE_GIL_WAITERS_MAX, "all but one may wait for a lock");
+#define GROW 1 /* BPF_F_NO_PREALLOC: the table takes memory for an entry when it is made */
 
 static int quiet(enum libbpf_print_level level, const char *fmt, va_list ap)
 {
@@ -47,7 +43,7 @@ static int size_tables(struct sampler *s)
         s->index.count = (uint32_t)(bytes / 4 / sizeof(uint64_t));
         s->wide.count = 65536;
         s->modules.count = 16384;
-        s->mappings.count = 262144; /* as many as QUOTA_places allows for all (capture/host/quotas.def) */
+        s->mappings.count = s->options.sizes.mappings;
     }
     int e = bpf_map__set_max_entries(s->skel->maps.unwind_rows, s->rows.count);
     if (!e)
@@ -73,6 +69,14 @@ static struct error *map_arrays(struct sampler *s)
     return shared_array_map(&s->modules, 0, s->modules.len_bytes);
 }
 
+/* Sizes a table that may grow. */
+static int size_map(const struct sampler *s, struct bpf_map *map, uint32_t count)
+{
+    int e = bpf_map__set_max_entries(map, count);
+
+    return e || !s->options.sizes.grow ? e : bpf_map__set_map_flags(map, GROW);
+}
+
 /* The program and the maps that waits need, only where waits are recorded. */
 static struct error *set_up_waits(struct sampler *s)
 {
@@ -92,10 +96,20 @@ static struct error *set_up_waits(struct sampler *s)
     s->skel->rodata->wait_recorded = 1;
     s->skel->rodata->wait_has_state = has_state;
     s->skel->bss->sample_periods[event] = s->options.events.list[event].period;
-    if (bpf_map__set_max_entries(s->skel->maps.waits, WAIT_THREADS) ||
-        bpf_map__set_max_entries(s->skel->maps.sleep_notes, WAIT_THREADS) ||
-        bpf_map__set_max_entries(s->skel->maps.wait_sites, WAIT_SITES) || bpf_map__set_max_entries(s->skel->maps.gils, GILS))
+    const struct map_sizes *sizes = &s->options.sizes;
+    if (size_map(s, s->skel->maps.waits, sizes->threads) || size_map(s, s->skel->maps.gils, sizes->processes) ||
+        bpf_map__set_max_entries(s->skel->maps.sleep_notes, sizes->threads) ||
+        bpf_map__set_max_entries(s->skel->maps.wait_sites, WAIT_SITES))
         return error_os(errno, "the tables for waits cannot be made");
+    return NULL;
+}
+
+/* The program for run queues and its map. */
+static struct error *set_up_queue(struct sampler *s)
+{
+    bpf_program__set_autoload(s->skel->progs.queueing, s->options.queued);
+    if (s->options.queued && bpf_map__set_max_entries(s->skel->maps.queue_notes, s->options.sizes.recent))
+        return error_os(errno, "the table of threads that wait for a CPU cannot be made");
     return NULL;
 }
 
@@ -155,20 +169,66 @@ static struct error *set_up_growth(struct sampler *s)
         return NULL;
     s->skel->rodata->growth_event = event;
     s->skel->bss->sample_periods[event] = s->options.events.list[event].period;
-    if (bpf_map__set_max_entries(s->skel->maps.growths, GROWTHS) ||
+    if (size_map(s, s->skel->maps.growths, s->options.sizes.processes) ||
         bpf_map__set_max_entries(s->skel->maps.growth_sites, GROWTH_SITES) ||
         bpf_map__set_max_entries(s->skel->maps.growth_threads, GROWTH_THREADS))
         return error_os(errno, "the tables for memory growth cannot be made");
     return NULL;
 }
 
-struct error *sampler_load(struct sampler *s)
+/* The highest number of a CPU that is sampled, and one. */
+static uint32_t sampled_end(const struct sampler_options *o)
+{
+    uint32_t end = 0;
+
+    for (uint32_t i = 0; i < o->cpu_count; i++)
+        end = (uint32_t)o->cpus[i] >= end ? (uint32_t)o->cpus[i] + 1 : end;
+    return end;
+}
+
+static int size_rings(struct sampler *s)
+{
+    const struct sampler_options *o = &s->options;
+    const char *ring_cpus = getenv("PYCAP_RING_CPUS");
+
+    s->ring_sizes = ring_sizes_of(&o->events, o->cpu_count, sampled_end(o), o->every_stack ? o->stack_bytes : 0, o->ring_bytes,
+                                  ring_cpus && !strcmp(ring_cpus, "1") ? 1 : 0);
+    s->skel->rodata->ring_count = s->ring_sizes.count;
+    s->skel->rodata->ring_shift = s->ring_sizes.shift;
+    s->skel->rodata->sample_wake_bytes = s->ring_sizes.bytes / 4;
+    s->skel->rodata->code_most_bytes = s->ring_sizes.bytes / 2;
+    s->skel->rodata->sample_whole_bytes = s->ring_sizes.bytes / 2;
+    s->skel->rodata->wait_ring_bytes = s->ring_sizes.bytes;
+    int e = bpf_map__set_max_entries(s->skel->maps.ring, s->ring_sizes.bytes);
+    if (!e && s->ring_sizes.count > 1)
+        return bpf_map__set_max_entries(s->skel->maps.rings, s->ring_sizes.count);
+    return e ? e : bpf_map__set_autocreate(s->skel->maps.rings, false);
+}
+
+/* One for each CPU that may run the sampler; where no stacks are copied, without the room for that, which is at the end. */
+static int size_scratches(struct sampler *s)
+{
+    const struct sampler_options *o = &s->options;
+    struct bpf_map *scratches = s->skel->maps.scratches;
+    uint32_t possible = (uint32_t)s->possible_cpus;
+    int e = bpf_map__set_max_entries(scratches, o->cpu_end && o->cpu_end < possible ? o->cpu_end : possible);
+
+    if (!e && !o->stack_bytes)
+        e = bpf_map__set_value_size(scratches, bpf_map__value_size(scratches) - WIRE_STACK_ROOM);
+    return e;
+}
+
+void sampler_lift_limits(void)
 {
     struct rlimit unlimited = {RLIM_INFINITY, RLIM_INFINITY};
 
-    libbpf_set_print(quiet);
-    /* Before 5.11 the kernel charges maps to RLIMIT_MEMLOCK. Newer kernels ignore it. */
     setrlimit(RLIMIT_MEMLOCK, &unlimited);
+}
+
+struct error *sampler_load(struct sampler *s)
+{
+    libbpf_set_print(quiet);
+    sampler_lift_limits();
     s->possible_cpus = libbpf_num_possible_cpus();
     if (s->possible_cpus < 1)
         return error_create(ERROR_UNSUPPORTED, "the number of CPUs cannot be read");
@@ -177,32 +237,36 @@ struct error *sampler_load(struct sampler *s)
     if (!s->per_cpu || !s->skel)
         return error_no_memory();
     const struct sampler_options *o = &s->options;
-    s->ring_bytes = o->ring_bytes ? o->ring_bytes
-                                  : ring_size_bytes(&o->events, o->cpu_count, o->every_stack ? o->stack_bytes : 0);
     s->skel->rodata->sample_native_stack_bytes = s->options.stack_bytes;
-    s->skel->rodata->sample_wake_bytes = s->ring_bytes / 4;
-    s->skel->rodata->code_most_bytes = s->ring_bytes / 2;
-    s->skel->rodata->sample_whole_bytes = s->ring_bytes / 2;
     s->skel->rodata->sample_every_stack = s->options.every_stack;
     s->skel->rodata->sample_native = s->options.native;
     s->skel->rodata->sample_unconfigured = s->options.unconfigured;
     s->skel->rodata->sample_timed = s->options.timed;
+    s->skel->rodata->sample_check_unwind = s->options.check_unwind;
     s->skel->rodata->sample_kernel = s->options.kernel;
     s->skel->rodata->sample_python = s->options.python;
     s->skel->rodata->sample_event_count = s->options.events.count;
-    s->skel->rodata->wait_ring_bytes = s->ring_bytes;
     TRY(set_up_waits(s));
+    TRY(set_up_queue(s));
     TRY(set_up_hits(s));
     TRY(set_up_growth(s));
     bool ticks = false;
     for (uint32_t i = 0; i < o->events.count; i++)
         ticks |= event_has_counter(o->events.list[i].source);
     bpf_program__set_autoload(s->skel->progs.sample, ticks);
-    int e = bpf_map__set_max_entries(s->skel->maps.ring, s->ring_bytes);
+    int e = size_rings(s);
     if (!e)
         e = bpf_map__set_max_entries(s->skel->maps.event_numbers, s->options.events.count * s->options.cpu_count);
     if (!e)
-        e = bpf_map__set_max_entries(s->skel->maps.scratches, (uint32_t)s->possible_cpus);
+        e = size_scratches(s);
+    if (!e)
+        e = size_map(s, s->skel->maps.processes, o->sizes.processes);
+    if (!e)
+        e = bpf_map__set_max_entries(s->skel->maps.threads, o->sizes.recent);
+    if (!e)
+        e = bpf_map__set_max_entries(s->skel->maps.unknown, o->sizes.recent);
+    if (!e)
+        e = bpf_map__set_max_entries(s->skel->maps.code_spent, o->sizes.senders);
     if (!e)
         e = size_tables(s);
     /* The verifier reports instructions and time for each program in libbpf's messages (BPF_LOG_STATS, since 5.2). */
@@ -211,8 +275,10 @@ struct error *sampler_load(struct sampler *s)
         bpf_object__for_each_program(program, s->skel->obj)
             bpf_program__set_log_level(program, 4);
     }
-    if (!e)
+    if (!e) {
+        TRY(load_check_memory(s->skel->obj));
         e = sampler_bpf__load(s->skel);
+    }
     if (e)
         return load_error(s->skel->obj, -e);
     s->processes = (struct process_map){bpf_map__fd(s->skel->maps.processes), s->skel->bss->followed};

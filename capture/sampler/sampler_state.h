@@ -8,20 +8,22 @@
 
 #include "bpf/native_unwind.h"
 #include "capture/sampler/process_map.h"
+#include "capture/sampler/ring_size.h"
+#include "capture/sampler/rings.h"
 #include "capture/sampler/sampler.h"
 #include "capture/sampler/shared_array.h"
 
 #define GROWTH_LINKS 8 /* to the ends of system calls by which memory grows, and to beginnings */
 
 struct bpf_link;
-struct ring_buffer;
 struct sampler_bpf;
 
 struct sampler {
     struct sampler_options options;
     struct sampler_bpf *skel;
-    struct ring_buffer *ring;
-    int wake_fd;            /* becomes readable when the ring fills up */
+    struct ring_sizes ring_sizes;
+    struct rings rings;
+    bool ended;             /* sampler_disable() was called */
     struct perf_events *events;
     struct bpf_link **links; /* by event, then CPU */
     struct bpf_link *hit_links[WIRE_EVENT_MAX]; /* by event: tracepoints; NULL for others */
@@ -31,14 +33,8 @@ struct sampler {
     uint32_t layout_count;
     struct py_layout layouts[64];
     uint64_t *per_cpu;      /* buffer for all loss counters, of all possible CPUs */
-    uint32_t ring_bytes;
     struct shared_array rows, index, wide, modules, mappings;
     struct process_map processes;
-    /* during a drain */
-    sampler_fn fn;
-    void *ctx;
-    struct error *err;
-    uint64_t drained_bytes;
 };
 
 /* Returns the program that runs at the hits of a tracepoint that is the event with this index. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Decodes the records of linux/perf_event.h, field by field, from a ring on each CPU. A record of a mapping holds the
- * build ID or device and inode, never both. So there are two events on each CPU, one of each kind, which write to one
- * ring. The kernel writes both records of a mapping without being preempted: they lie next to each other.
+ * Decodes the records of linux/perf_event.h, field by field, from a ring on each CPU. A record of a mapping holds device and
+ * inode, or the build ID if that is asked for. We do not: Linux 5.12 to 6.18 then mark the records of others' events, too,
+ * as if they held one, and perf reads them wrong. The file itself is read for it.
  */
 #include "capture/sampler/sideband.h"
 
@@ -20,9 +20,9 @@
 
 struct ring {
     int fd;
-    int inode_fd; /* the event that reports device and inode of each mapping; -1: `fd` does, and no build ID */
     struct perf_event_mmap_page *page;
-    uint64_t waited_at; /* the record there lacked its partner when the ring was last drained */
+    uint64_t seen_until; /* the records before it were looked at, or drained */
+    uint64_t busy_until; /* … when sideband_is_busy() was asked last */
 };
 
 struct sideband {
@@ -31,10 +31,10 @@ struct sideband {
     uint32_t count;
     size_t data_bytes, map_bytes;
     uint8_t *bounce; /* a record that wraps around the ring's end */
-    struct sideband_event event, next; /* decoded */
+    struct sideband_event event; /* decoded */
 };
 
-static int open_event(int cpu, bool build_id, bool only_mappings)
+static int open_event(int cpu)
 {
     struct perf_event_attr attr = {
         .size = sizeof attr,
@@ -45,13 +45,12 @@ static int open_event(int cpu, bool build_id, bool only_mappings)
         .disabled = 1,
         .mmap = 1,
         .mmap2 = 1,
-        .comm = !only_mappings,
-        .comm_exec = !only_mappings,
-        .task = !only_mappings,
+        .comm = 1,
+        .comm_exec = 1,
+        .task = 1,
         .sample_id_all = 1,
         .use_clockid = 1,
         .clockid = CLOCK_MONOTONIC,
-        .build_id = build_id,
         .watermark = 1,
         .wakeup_watermark = 1,
         .exclude_kernel = 1,
@@ -62,25 +61,13 @@ static int open_event(int cpu, bool build_id, bool only_mappings)
 
 static struct error *open_ring(struct sideband *s, struct ring *r, int cpu)
 {
-    bool build_ids = true;
-
-    r->fd = open_event(cpu, build_ids, false);
-    if (r->fd < 0 && errno == EINVAL) {
-        /* Kernels before 5.12 have no build IDs here. */
-        build_ids = false;
-        r->fd = open_event(cpu, build_ids, false);
-    }
+    r->fd = open_event(cpu);
     if (r->fd < 0)
         return error_os(errno, "process events on CPU %d cannot be opened", cpu);
     void *page = mmap(NULL, s->map_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, r->fd, 0);
     if (page == MAP_FAILED)
         return error_os(errno, "the buffer for process events of CPU %d cannot be mapped", cpu);
     r->page = page;
-    if (!build_ids)
-        return NULL;
-    r->inode_fd = open_event(cpu, false, true);
-    if (r->inode_fd < 0 || ioctl(r->inode_fd, PERF_EVENT_IOC_SET_OUTPUT, r->fd))
-        return error_os(errno, "mapping events on CPU %d cannot be opened", cpu);
     return NULL;
 }
 
@@ -101,8 +88,7 @@ struct error *sideband_open(const int *cpus, uint32_t cpu_count, uint32_t ring_p
         return error_no_memory();
     }
     for (uint32_t i = 0; i < cpu_count; i++) {
-        s->rings[i].fd = s->rings[i].inode_fd = -1;
-        s->rings[i].waited_at = UINT64_MAX;
+        s->rings[i].fd = -1;
         s->count = i + 1;
         struct error *err = open_ring(s, &s->rings[i], cpus[i]);
         if (err) {
@@ -122,8 +108,6 @@ void sideband_close(struct sideband *s)
     for (uint32_t i = 0; i < s->count; i++) {
         if (s->rings[i].page)
             munmap(s->rings[i].page, s->map_bytes);
-        if (s->rings[i].inode_fd >= 0)
-            close(s->rings[i].inode_fd);
         if (s->rings[i].fd >= 0)
             close(s->rings[i].fd);
     }
@@ -136,8 +120,7 @@ void sideband_close(struct sideband *s)
 struct error *sideband_enable(struct sideband *s)
 {
     for (uint32_t i = 0; i < s->count; i++) {
-        const struct ring *r = &s->rings[i];
-        if (ioctl(r->fd, PERF_EVENT_IOC_ENABLE, 0) || (r->inode_fd >= 0 && ioctl(r->inode_fd, PERF_EVENT_IOC_ENABLE, 0)))
+        if (ioctl(s->rings[i].fd, PERF_EVENT_IOC_ENABLE, 0))
             return error_os(errno, "process events cannot be enabled");
     }
     return NULL;
@@ -159,8 +142,11 @@ static void copy_text(struct sideband_event *e, const char *text)
     e->text[n] = 0;
 }
 
-/* Decodes an MMAP2 record, after its header. */
-static void decode_mmap(struct bytes *b, uint16_t misc, struct sideband_event *e)
+/*
+ * Decodes an MMAP2 record, after its header. That may be marked as if it held a build ID, because of another's event (see above):
+ * ours never does.
+ */
+static void decode_mmap(struct bytes *b, struct sideband_event *e)
 {
     e->kind = SIDEBAND_MMAP;
     e->tgid = bytes_u32(b);
@@ -168,21 +154,10 @@ static void decode_mmap(struct bytes *b, uint16_t misc, struct sideband_event *e
     e->address = bytes_u64(b);
     e->length = bytes_u64(b);
     e->file_offset = bytes_u64(b);
-    if (misc & PERF_RECORD_MISC_MMAP_BUILD_ID) {
-        uint8_t size = bytes_u8(b);
-        bytes_skip(b, 3);
-        const uint8_t *id_bytes = bytes_take(b, 20);
-        if (id_bytes && size <= sizeof e->build_id) {
-            memcpy(e->build_id, id_bytes, size);
-            e->build_id_len = size;
-        }
-    } else {
-        e->has_file_id = true;
-        e->device_major = bytes_u32(b);
-        e->device_minor = bytes_u32(b);
-        e->inode = bytes_u64(b);
-        e->inode_generation = bytes_u64(b);
-    }
+    e->device_major = bytes_u32(b);
+    e->device_minor = bytes_u32(b);
+    e->inode = bytes_u64(b);
+    e->inode_generation = bytes_u64(b);
     e->protection = bytes_u32(b);
     e->map_flags = bytes_u32(b);
     copy_text(e, bytes_cstr(b));
@@ -205,7 +180,7 @@ static bool decode(const uint8_t *data, uint32_t len, struct sideband_event *e)
     e->time_ns = bytes_u64(&id);
     switch (type) {
     case PERF_RECORD_MMAP2:
-        decode_mmap(&b, misc, e);
+        decode_mmap(&b, e);
         break;
     case PERF_RECORD_COMM:
         e->kind = misc & PERF_RECORD_MISC_COMM_EXEC ? SIDEBAND_EXEC : SIDEBAND_COMM;
@@ -254,25 +229,6 @@ static const uint8_t *record_at(struct sideband *s, const struct ring *r, uint64
     return s->bounce;
 }
 
-bool sideband_join(struct sideband_event *a, const struct sideband_event *b)
-{
-    if (a->kind != SIDEBAND_MMAP || b->kind != SIDEBAND_MMAP || a->tid != b->tid || a->tgid != b->tgid ||
-        a->address != b->address || a->length != b->length || a->file_offset != b->file_offset ||
-        a->has_file_id == b->has_file_id)
-        return false;
-    if (b->has_file_id) {
-        a->has_file_id = true;
-        a->device_major = b->device_major;
-        a->device_minor = b->device_minor;
-        a->inode = b->inode;
-        a->inode_generation = b->inode_generation;
-    } else {
-        memcpy(a->build_id, b->build_id, sizeof a->build_id);
-        a->build_id_len = b->build_id_len;
-    }
-    return true;
-}
-
 static struct error *drain_ring(struct sideband *s, struct ring *r, sideband_fn fn, void *ctx)
 {
     uint64_t head = __atomic_load_n(&r->page->data_head, __ATOMIC_ACQUIRE);
@@ -282,26 +238,13 @@ static struct error *drain_ring(struct sideband *s, struct ring *r, sideband_fn 
     uint16_t len;
 
     while (!err && (record = record_at(s, r, tail, head, &len))) {
-        struct sideband_event *event = &s->event, *next = &s->next;
-        uint64_t behind = tail + len;
-        if (!decode(record, len, event)) {
-            tail = behind;
-            continue;
-        }
-        if (event->kind == SIDEBAND_MMAP && r->inode_fd >= 0) {
-            record = record_at(s, r, behind, head, &len);
-            /* Its partner is being written: it is there when the ring is drained again, unless it was lost. */
-            if (!record && r->waited_at != tail) {
-                r->waited_at = tail;
-                break;
-            }
-            if (record && decode(record, len, next) && sideband_join(event, next))
-                behind += len;
-        }
-        err = fn(ctx, event);
-        tail = behind;
+        tail += len;
+        if (decode(record, len, &s->event))
+            err = fn(ctx, &s->event);
     }
     __atomic_store_n(&r->page->data_tail, tail, __ATOMIC_RELEASE);
+    if (r->seen_until < tail)
+        r->seen_until = tail;
     return err;
 }
 
@@ -310,4 +253,47 @@ struct error *sideband_drain(struct sideband *s, sideband_fn fn, void *ctx)
     for (uint32_t i = 0; i < s->count; i++)
         TRY(drain_ring(s, &s->rings[i], fn, ctx));
     return NULL;
+}
+
+/* A ring that is fuller than this is to be drained: what it has no room for is lost. */
+static bool is_filling(const struct sideband *s, uint64_t held_bytes)
+{
+    return held_bytes > s->data_bytes / 4;
+}
+
+static enum sideband_news look_at_ring(struct sideband *s, struct ring *r, sideband_matters_fn fn, void *ctx)
+{
+    uint64_t head = __atomic_load_n(&r->page->data_head, __ATOMIC_ACQUIRE);
+    enum sideband_news news = SIDEBAND_NOTHING;
+    const uint8_t *record;
+    uint16_t len;
+
+    while (news != SIDEBAND_NEWS && (record = record_at(s, r, r->seen_until, head, &len))) {
+        r->seen_until += len;
+        news = decode(record, len, &s->event) && fn(ctx, &s->event) ? SIDEBAND_NEWS : SIDEBAND_OTHERS;
+    }
+    return news != SIDEBAND_NOTHING && is_filling(s, head - r->page->data_tail) ? SIDEBAND_NEWS : news;
+}
+
+bool sideband_is_busy(struct sideband *s)
+{
+    bool busy = false;
+
+    for (uint32_t i = 0; i < s->count; i++) {
+        struct ring *r = &s->rings[i];
+        busy |= is_filling(s, r->seen_until - r->busy_until);
+        r->busy_until = r->seen_until;
+    }
+    return busy;
+}
+
+enum sideband_news sideband_look(struct sideband *s, sideband_matters_fn fn, void *ctx)
+{
+    enum sideband_news most = SIDEBAND_NOTHING;
+
+    for (uint32_t i = 0; i < s->count && most != SIDEBAND_NEWS; i++) {
+        enum sideband_news news = look_at_ring(s, &s->rings[i], fn, ctx);
+        most = news > most ? news : most;
+    }
+    return most;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The perf side-band: a dummy event on each CPU, through which the kernel reports
- * mappings (with build IDs, since Linux 5.12; always with device and inode), names, forks, execs and exits. The times
+ * mappings (with device and inode), names, forks, execs and exits. The times
  * are CLOCK_MONOTONIC, like those of the samples.
  *
  * It is per CPU also when only some processes are recorded. An event of a process has to be
@@ -34,19 +34,10 @@ struct sideband_event {
     uint64_t lost;                    /* LOST */
     uint64_t address, length, file_offset;
     uint32_t protection, map_flags;
-    bool has_file_id; /* the next two lines are set */
     uint32_t device_major, device_minor;
     uint64_t inode, inode_generation;
-    uint8_t build_id[20];
-    uint32_t build_id_len; /* 0: not known */
     char text[4096];       /* path, or name; the last member, so that copies can stop at its NUL */
 };
-
-/*
- * Whether two events are one mapping, the one with its build ID, the other with its device and inode: then completes `a`
- * from `b`.
- */
-bool sideband_join(struct sideband_event *a, const struct sideband_event *b);
 
 struct sideband;
 /* Opens one event on each CPU of `cpus`, disabled. `ring_pages` is the size of each ring, a power of two of pages. */
@@ -63,5 +54,18 @@ uint32_t sideband_fds(const struct sideband *s, const int **fds);
  */
 typedef struct error *(*sideband_fn)(void *ctx, const struct sideband_event *event);
 struct error *sideband_drain(struct sideband *s, sideband_fn fn, void *ctx);
+/*
+ * Looks at the events that have arrived since the last look, and leaves them where they are: whether there is one among
+ * them that matters, by `fn`, or there are so many that they should be drained. The event is valid during that call.
+ */
+enum sideband_news {
+    SIDEBAND_NOTHING, /* none has arrived */
+    SIDEBAND_OTHERS,  /* none that matters */
+    SIDEBAND_NEWS,
+};
+typedef bool (*sideband_matters_fn)(void *ctx, const struct sideband_event *event);
+enum sideband_news sideband_look(struct sideband *s, sideband_matters_fn fn, void *ctx);
+/* Whether so many events have arrived since this was asked last that they will soon have no room unless they are looked at sooner. */
+bool sideband_is_busy(struct sideband *s);
 
 #endif

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <unistd.h>
 
+#include "formats/base/clock.h"
+
 /* The kernel gives up after so many threads without a message, and goes on where it was: so often at most. */
 #define PASS_RETRIES 64
 
@@ -22,7 +24,8 @@ struct error *wait_maps_threads(int map_fd, wait_thread_fn fn, void *ctx)
     return NULL;
 }
 
-struct error *wait_maps_take_ended(int waits_fd, uint32_t *left, uint32_t *followed, wait_thread_fn fn, void *ctx)
+struct error *wait_maps_take_ended(int waits_fd, uint32_t *left, uint32_t *followed, uint64_t until_ns, wait_thread_fn fn,
+                                   void *ctx)
 {
     struct wire_thread thread;
     uint32_t tid, next;
@@ -31,7 +34,10 @@ struct error *wait_maps_take_ended(int waits_fd, uint32_t *left, uint32_t *follo
     while (more) {
         /* The next key cannot be found from one that was removed. */
         more = !bpf_map_get_next_key(waits_fd, &tid, &next);
-        if (!bpf_map_lookup_elem(waits_fd, &tid, &thread) && thread.ended && !bpf_map_delete_elem(waits_fd, &tid)) {
+        bool ended = !bpf_map_lookup_elem(waits_fd, &tid, &thread) && thread.ended;
+        if (ended && thread.switched_ns > until_ns) {
+            __atomic_fetch_add(left, 1, __ATOMIC_SEQ_CST);
+        } else if (ended && !bpf_map_delete_elem(waits_fd, &tid)) {
             __atomic_fetch_sub(&followed[thread.tgid % WIRE_FOLLOWED], 1, __ATOMIC_SEQ_CST);
             TRY(fn(ctx, &thread));
         }
@@ -83,6 +89,19 @@ uint64_t wait_maps_blame(int threads_fd, int gils_fd, uint32_t tid, uint64_t out
     return wire_gil_waited_ns(t.gil_waits, out_ns, gil.waits, time_ns);
 }
 
+struct error *wait_maps_gils(int gils_fd, wait_gil_fn fn, void *ctx)
+{
+    struct wire_gil_key key, *at = NULL;
+    struct wire_gil gil;
+
+    while (!bpf_map_get_next_key(gils_fd, at, &key)) {
+        at = &key;
+        if (!bpf_map_lookup_elem(gils_fd, &key, &gil))
+            TRY(fn(ctx, &key, &gil, now_ns()));
+    }
+    return NULL;
+}
+
 void wait_maps_forget_gils(int gils_fd, uint32_t tgid)
 {
     struct wire_gil_key key, next, *at = NULL;
@@ -121,13 +140,13 @@ struct error *wait_maps_pass(int link_fd, wait_message_fn fn, void *ctx)
     ssize_t len = 1;
 
     if (fd < 0)
-        return error_os(errno, "threads that sleep cannot be looked for");
+        return error_os(errno, "threads cannot be gone over");
     while (!err && len) {
         len = read(fd, bytes, sizeof bytes);
         if (len > 0)
             err = hand_on(bytes, (size_t)len, fn, ctx);
         else if (len < 0 && (errno != EAGAIN || ++retries > PASS_RETRIES))
-            err = error_os(errno, "threads that sleep cannot be read");
+            err = error_os(errno, "what was found of threads cannot be read");
     }
     close(fd);
     return err;

@@ -56,6 +56,28 @@ struct error *advice_check_pids(const struct session_options *o)
     return NULL;
 }
 
+/* Whether one that descends from this process can be recorded: a shell may be asked for that runs Python. */
+static bool runs_python(const struct session *s, uint32_t tgid)
+{
+    enum { DEPTH_MAX = 64 };
+    uint32_t cursor = 0;
+
+    for (struct process *p; (p = processes_next(s->processes, &cursor));) {
+        const struct process *above = process_has_python(p) ? p : NULL;
+        for (int i = 0; above && i < DEPTH_MAX; i++) {
+            if (above->parent_tgid == tgid)
+                return true;
+            above = processes_find(s->processes, above->parent_tgid);
+        }
+    }
+    return false;
+}
+
+bool advice_may_be_python(const struct session *s, const struct process *p)
+{
+    return !p->python && !p->forbidden && (process_is_inspected(p) || runs_python(s, p->tgid));
+}
+
 struct error *advice_no_python(const struct session *s, const struct process *p)
 {
     const char *unopened = process_unopened(p);
@@ -166,11 +188,14 @@ static void explain_pids(struct session *s)
     const struct session_options *o = s->o;
 
     for (uint32_t i = 0; i < o->pid_count && i < NAMED_MAX; i++) {
+        const struct process *p = processes_find(s->processes, o->pids[i]);
         struct procfs_stat stat;
         if (say_stopped(o->messages, o->pids[i]))
             continue;
         if (!read_stat(o->pids[i], &stat) || stat.state == 'Z' || stat.state == 'X')
             messages_line(o->messages, "process %u has ended", o->pids[i]);
+        else if (p && p->selected && !o->include_non_python && !p->python && !advice_may_be_python(s, p))
+            messages_line(o->messages, "process %u (%s) is not CPython; -a records such processes, too", o->pids[i], stat.comm);
         else
             messages_line(o->messages, "process %u (%s) %s", o->pids[i], stat.comm,
                           what_it_did_not(s, "did not run at a tick: it waits, and only threads that run are sampled"));

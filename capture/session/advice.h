@@ -11,6 +11,11 @@
 /* Returns an error if one of the ids given with -p is that of a thread; call before they are read as processes. */
 struct error *advice_check_pids(const struct session_options *o);
 /*
+ * Whether a process in which no interpreter was found may still be one to record: its files are still being inspected (on a
+ * busy host that takes longer than the start waits), or a process below it runs Python.
+ */
+bool advice_may_be_python(const struct session *s, const struct process *p);
+/*
  * Returns an error that says why a process in which no interpreter was found cannot be recorded: it is no Python, it
  * has ended, or its files may not be read.
  */

@@ -8,11 +8,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const int changed[COMMAND_SIGNALS] = {SIGINT, SIGTERM, SIGHUP, SIGCHLD, SIGPIPE, SIGXFSZ};
+static const int changed[COMMAND_SIGNALS] = {SIGINT, SIGTERM, SIGHUP, SIGCHLD, SIGPIPE, SIGXFSZ, SIGUSR1};
 
 void command_context_save(struct command_context *s)
 {
     s->nice = getpriority(PRIO_PROCESS, 0);
+    getrlimit(RLIMIT_NOFILE, &s->files);
     sigprocmask(SIG_SETMASK, NULL, &s->mask);
     for (int i = 0; i < COMMAND_SIGNALS; i++)
         sigaction(changed[i], NULL, &s->actions[i]);
@@ -24,6 +25,9 @@ static void restore(const struct command_context *s)
         sigaction(changed[i], &s->actions[i], NULL);
     sigprocmask(SIG_SETMASK, &s->mask, NULL);
     setpriority(PRIO_PROCESS, 0, s->nice);
+    setrlimit(RLIMIT_NOFILE, &s->files);
+    if (s->error_fd)
+        dup2(s->error_fd, STDERR_FILENO);
 }
 
 struct error *command_fork(char *const argv[], const struct command_context *context, struct command *c)

@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include "formats/base/err.h"
@@ -26,13 +27,15 @@ struct command {
 };
 
 /*
- * The signal mask, signal actions and priority that pycap was started with. pycap changes them, the command gets them.
+ * The signal mask, signal actions, priority and limit of open files that pycap was started with. pycap changes them, the command gets them.
  */
-#define COMMAND_SIGNALS 6
+#define COMMAND_SIGNALS 7
 struct command_context {
     sigset_t mask;
     struct sigaction actions[COMMAND_SIGNALS]; /* for the signals that pycap handles in its own way */
     int nice;
+    struct rlimit files;
+    int error_fd; /* the command's standard error; 0: pycap's own. Set by the caller */
 };
 void command_context_save(struct command_context *s);
 

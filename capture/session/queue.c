@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages lie behind each other in one buffer; what is sorted are their places. */
+/*
+ * Messages lie behind each other in one buffer; what is sorted are their places. What comes from one ring, or from the side-band
+ * of one CPU, is nearly in order: runs that are in order are merged until one is left.
+ */
 #include "capture/session/queue.h"
 
 #include <stdlib.h>
@@ -9,12 +12,14 @@
 
 struct queued_item {
     uint64_t time_ns;
-    uint64_t at; /* in the bytes; also tells the order of arrival */
+    uint64_t at; /* in the bytes */
     uint32_t kind, len_bytes;
 };
 
 struct queue {
-    VEC(struct queued_item) items;
+    VEC(struct queued_item) items;  /* in their order of arrival, while none is being handed out */
+    VEC(struct queued_item) merged; /* room for as many */
+    VEC(size_t) runs;               /* where each begins */
     uint8_t *bytes, *spare;
     size_t used, cap, spare_cap;
 };
@@ -30,6 +35,8 @@ void queue_destroy(struct queue *q)
     if (!q)
         return;
     VEC_DEINIT(&q->items);
+    VEC_DEINIT(&q->merged);
+    VEC_DEINIT(&q->runs);
     free(q->bytes);
     free(q->spare);
     free(q);
@@ -69,13 +76,49 @@ struct error *queue_add(struct queue *q, uint64_t time_ns, uint32_t kind, const 
     return NULL;
 }
 
-static int by_time(const void *a, const void *b)
+static bool find_runs(struct queue *q)
 {
-    const struct queued_item *x = a, *y = b;
+    q->runs.count = 0;
+    for (size_t i = 0; i < q->items.count; i++) {
+        if ((!i || q->items.data[i].time_ns < q->items.data[i - 1].time_ns) && !VEC_PUSH(&q->runs, i))
+            return false;
+    }
+    return true;
+}
 
-    if (x->time_ns != y->time_ns)
-        return x->time_ns < y->time_ns ? -1 : 1;
-    return x->at < y->at ? -1 : x->at > y->at;
+/* Of equal times what arrived first, which is in the first run, comes first. */
+static void merge_two(struct queue *q, size_t first, size_t second, size_t end)
+{
+    const struct queued_item *items = q->items.data;
+
+    for (size_t a = first, b = second, to = first; to < end; to++) {
+        bool from_first = b == end || (a < second && items[a].time_ns <= items[b].time_ns);
+        q->merged.data[to] = items[from_first ? a++ : b++];
+    }
+}
+
+/* Brings the items into the order of time, and of arrival where times are equal. False: out of memory. */
+static bool sort_items(struct queue *q)
+{
+    if (!find_runs(q) || !VEC_RESERVE(&q->merged, q->items.count))
+        return false;
+    while (q->runs.count > 1) {
+        size_t kept = 0;
+        for (size_t r = 0; r < q->runs.count; r += 2) {
+            size_t first = q->runs.data[r];
+            size_t second = r + 1 < q->runs.count ? q->runs.data[r + 1] : q->items.count;
+            merge_two(q, first, second, r + 2 < q->runs.count ? q->runs.data[r + 2] : q->items.count);
+            q->runs.data[kept++] = first;
+        }
+        q->runs.count = kept;
+        struct queued_item *data = q->items.data;
+        size_t cap = q->items.cap;
+        q->items.data = q->merged.data;
+        q->items.cap = q->merged.cap;
+        q->merged.data = data;
+        q->merged.cap = cap;
+    }
+    return true;
 }
 
 struct error *queue_run(struct queue *q, uint64_t until_ns, queue_fn fn, void *ctx)
@@ -85,7 +128,8 @@ struct error *queue_run(struct queue *q, uint64_t until_ns, queue_fn fn, void *c
 
     if (!q->items.count)
         return NULL;
-    qsort(q->items.data, q->items.count, sizeof *q->items.data, by_time); /* no two items are equal */
+    if (!sort_items(q))
+        return error_no_memory();
     for (; done < q->items.count && !err; done++) {
         const struct queued_item *i = &q->items.data[done];
         if (i->time_ns > until_ns)

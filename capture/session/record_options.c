@@ -11,6 +11,10 @@
 static_assert(offsetof(struct record_options, session) == 0, "a member has one offset in both");
 
 #define MIB (UINT64_C(1) << 20)
+#define BEFORE_NS (60 * NS_PER_S)
+#define AFTER_NS (10 * NS_PER_S)
+
+static const char default_output[] = "trace.bin";
 
 /* Names on the command line and in the trace, by enum unwind_mode and by enum backend. */
 static const char *const unwind_names[] = {
@@ -49,6 +53,15 @@ static struct error *add_events(const struct option_row *row, const char *argume
 
     (void)row;
     return event_list_add(&o->session.events, argument);
+}
+
+static struct error *add_when(const struct option_row *row, const char *argument, void *target)
+{
+    struct record_options *o = target;
+
+    (void)row;
+    o->session.when = &o->when;
+    return when_list_add(&o->when, argument);
 }
 
 static struct error *set_max_cpu(const struct option_row *row, const char *argument, void *target)
@@ -227,6 +240,24 @@ static void remember_wakers(const struct option_row *row, const void *target, st
         buf_put_str(out, "yes");
 }
 
+static void remember_on_demand(const struct option_row *row, const void *target, struct buf *out)
+{
+    const struct session_options *o = target;
+
+    (void)row;
+    if (o->on_demand)
+        buf_printf(out, "%g s before an event, %g s after it", (double)o->before_ns / NS_PER_S, (double)o->after_ns / NS_PER_S);
+}
+
+static void remember_when(const struct option_row *row, const void *target, struct buf *out)
+{
+    const struct session_options *o = target;
+
+    (void)row;
+    for (uint32_t i = 0; o->when && i < o->when->count; i++)
+        buf_printf(out, "%s%s", i ? "; " : "", o->when->texts[i]);
+}
+
 /* ---- the table ---- */
 
 #define MEMBER(member) .offset = offsetof(struct record_options, member)
@@ -283,11 +314,24 @@ const struct option_row record_option_rows[] = {
      MEMBER(session.rotate_ns), .wants = DURATION},
     {"rotate-size", 0, "N", "begin a new file when one has this size (64M)", option_set_size,
      MEMBER(session.rotate_bytes), 4096, UINT64_MAX, FILE_SIZE},
-    {"keep", 0, "N", "with --rotate, --rotate-size: keep only the newest N files", option_set_u32, MEMBER(session.keep), 1,
-     1000000, "a number of files, 1 to 1000000", .with = "rotate rotate-size"},
+    {"keep", 0, "N", "with --rotate, --rotate-size, --on-demand: keep only the newest N files", option_set_u32, MEMBER(session.keep), 1,
+     1000000, "a number of files, 1 to 1000000", .with = "rotate rotate-size on-demand"},
     {"max-size", 0, "N", "sample more slowly as the file nears that size, and end there", option_set_size,
      MEMBER(session.max_bytes), 4096, UINT64_MAX, FILE_SIZE, .without = "rotate rotate-size keep", .setting = "max-size",
      .remember = option_remember_u64},
+    OPTION_HEADING("standing by"),
+    {"on-demand", 0, NULL, "record into memory, and write a file at SIGUSR1: of what was before, and what comes after;\n"
+     "-o needs %t (trace-%t.bin)",
+     option_set_true, MEMBER(session.on_demand), .without = "rotate rotate-size max-size", .setting = "on-demand",
+     .remember = remember_on_demand},
+    {"before", 0, "TIME", "with --on-demand: keep so much in memory (60), as far as --max-memory allows", option_set_duration,
+     MEMBER(session.before_ns), .wants = DURATION, .with = "on-demand"},
+    {"after", 0, "TIME", "with --on-demand: go on for so long (10) after the event", option_set_duration,
+     MEMBER(session.after_ns), .wants = DURATION, .with = "on-demand"},
+    {"when", 0, "CONDITION",
+     "with --on-demand: also write a file when more threads than that run (cpu>80%, cpu>2.5,for=5s),\n"
+     "wait for a CPU (runq>4) or, with --wall, for the GIL (gil>50%); may be repeated", add_when,
+     .with = "on-demand", .setting = "when", .remember = remember_when},
     OPTION_HEADING("what recording may cost"),
     {"max-cpu", 0, "PERCENT", "sample more slowly when recording takes more of one CPU", set_max_cpu,
      .wants = "a share of a CPU: percent, more than 0 and at most 100", .setting = "max-cpu", .remember = remember_max_cpu},
@@ -313,6 +357,9 @@ const struct option_row record_option_rows[] = {
      .remember = remember_stack},
     {"unwind-memory", 0, "N", "tables: bytes for them (64M)", option_set_size_u32, MEMBER(session.table_bytes), MIB, 1024 * MIB,
      "a size for unwind tables: 1M to 1024M"},
+    {"check-unwind", 0, NULL, "tables: unwind each native stack a second time without cached rows, and say how many differ\n"
+     "(none, or it is a bug)",
+     option_set_true, MEMBER(session.check_unwind)},
     {"backend", 0, "HOW",
      "bpf; proc (no privilege: Python frames only, of the command or your own processes,\n"
      "and with off-cpu waits as far as reading all threads at a rate shows them);\n"
@@ -348,6 +395,10 @@ static struct error *check(struct record_options *o)
         return error_create(ERROR_USAGE, "%s cannot be the trace or the archive and the file of --status", s->status);
     if (s->status && (!*s->status || !strcmp(s->status, "-")))
         return error_create(ERROR_USAGE, "--status wants a file: it is replaced by a new one every 10 s");
+    if (s->on_demand && s->output == default_output) /* no -o */
+        s->output = "trace-%t.bin";
+    s->before_ns = s->before_ns ? s->before_ns : BEFORE_NS;
+    s->after_ns = s->after_ns ? s->after_ns : AFTER_NS;
     if (s->command && s->pid_count)
         return error_create(ERROR_USAGE, "give either -p or a command, not both");
     if (o->wall)
@@ -360,27 +411,49 @@ static struct error *check(struct record_options *o)
         return error_create(ERROR_USAGE, "-C and task-wait do not go together: a task that waits is on no CPU");
     if (o->cpus && event_list_first(&s->events, EVENT_GROWTH) != EVENT_NONE)
         return error_create(ERROR_USAGE, "-C and memory-growth do not go together: a process grows on whichever CPU it runs");
+    if (when_list_has(s->when, WHEN_GIL) && event_list_wait(&s->events) == EVENT_NONE)
+        return error_create(ERROR_USAGE, "--when gil needs waits: -e off-cpu or --wall");
     if (s->wakers && event_list_wait(&s->events) == EVENT_NONE)
         return error_create(ERROR_USAGE, "--waker needs waits: -e off-cpu or --wall");
     s->frequency_hz = event_list_frequency(&s->events);
     return NULL;
 }
 
+void record_options_default(struct record_options *o)
+{
+    *o = (struct record_options){
+        .session = {.output = default_output, .unwind = UNWIND_TABLES,
+                    .stack_bytes = 65536, .kernel = true, .follow = true, .messages = stderr},
+    };
+}
+
+struct option_row record_option_row(const char *name)
+{
+    const struct option_row *row = record_option_rows;
+
+    while (!row->name || strcmp(row->name, name))
+        row++;
+    return *row;
+}
+
 struct error *record_options_read(struct record_options *o, int argc, char **argv)
+{
+    return record_options_read_rows(o, record_option_rows, "pycap record", argc, argv);
+}
+
+struct error *record_options_read_rows(struct record_options *o, const struct option_row *rows, const char *command, int argc,
+                                       char **argv)
 {
     int rest;
 
-    *o = (struct record_options){
-        .session = {.output = "trace.bin", .unwind = UNWIND_TABLES,
-                    .stack_bytes = 65536, .kernel = true, .follow = true, .messages = stderr},
-    };
-    TRY(options_read(record_option_rows, argc, argv, true, o, &rest));
+    record_options_default(o);
+    TRY(options_read(rows, argc, argv, true, o, &rest));
     if (o->help || o->version)
         return NULL;
     if (rest < argc) {
         const char *word = argv[rest];
         if (strcmp(argv[rest - 1], "--") && !word[strspn(word, "0123456789")])
-            return error_create(ERROR_USAGE, "'%s' is no command: to record a process, pycap record -p %s", word, word);
+            return error_create(ERROR_USAGE, "'%s' is no command: to record a process, %s -p %s", word, command, word);
         o->session.command = argv + rest;
     } else if (!strcmp(argv[rest - 1], "--")) {
         return error_create(ERROR_USAGE, "a command is missing after --");

@@ -17,6 +17,7 @@ struct record_options {
     struct option_numbers pids;
     struct filter filter;
     int *cpus;
+    struct when_list when;
     uint32_t stack_bytes; /* --stack-size; 0: not given */
     bool wall;
     uint64_t period;      /* -c; 0: not given */
@@ -24,11 +25,22 @@ struct record_options {
 
 extern const struct option_row record_option_rows[];
 
+/* Sets what holds where an option is not given. */
+void record_options_default(struct record_options *o);
+
 /*
  * Reads argv into `o`; options not given get their defaults. Strings are borrowed from argv. Call deinit after errors,
  * too.
  */
 struct error *record_options_read(struct record_options *o, int argc, char **argv);
+/*
+ * The same with other rows, whose target is `o` or what it is the first member of; `command`: "pycap top", for messages. `o` is
+ * set to what holds where an option is not given; what lies behind it stays.
+ */
+struct error *record_options_read_rows(struct record_options *o, const struct option_row *rows, const char *command, int argc,
+                                       char **argv);
+/* The row of that name, which there is. */
+struct option_row record_option_row(const char *name);
 void record_options_deinit(struct record_options *o);
 
 #endif

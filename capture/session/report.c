@@ -9,11 +9,14 @@
 
 #include "capture/host/messages.h"
 #include "capture/session/advice.h"
+#include "capture/session/flight.h"
 #include "capture/session/report_details.h"
+#include "capture/session/session_accounts.h"
 #include "capture/session/session_budget.h"
 #include "capture/session/session_files.h"
 #include "capture/trace/trace_losses.h"
 #include "formats/base/numbers.h"
+#include "formats/base/proportion.h"
 #include "formats/base/size_text.h"
 
 #define REFUSALS_SHOWN 8
@@ -33,6 +36,8 @@ void report_status(struct session *s, uint64_t time_ns)
                    messages_count(processes_counts(s->processes).python, "Python process").text,
                    messages_count(trace_builder_counts(s->builder).samples, "sample").text, session_lost_samples(s),
                    size_text(session_bytes(s), &size));
+    if (s->flight)
+        messages_write(s->o->messages, "  %s", flight_writes(s) ? "writing an event" : "standing by");
     if (s->budget.rate < s->budget.options.rate) {
         messages_write(s->o->messages, "  at ");
         session_print_rates(s, s->o->messages);
@@ -85,6 +90,9 @@ static void print_ticks_in_short(const struct session *s, FILE *f)
 
     if (has_ticks) {
         sampler_event_stats(s->sampler, 0, stats);
+        /* Ticks are skipped on all CPUs, whoever runs there. */
+        uint64_t skipped = s->losses[LOSS_tick_skipped];
+        lost -= skipped - proportion_up(skipped, samples, stats[WIRE_EVENT_TICKS] - stats[WIRE_EVENT_IDLE]);
         messages_write(f, "%s of %s fell on %s; ", grouped(samples, &ours),
                        counted(stats[WIRE_EVENT_TICKS], "tick", "ticks", &all), whose(s->o));
     }
@@ -174,6 +182,19 @@ static void print_note(const struct session *s, FILE *f)
                        counted(note->refused_lines, "line was", "lines were", &n), NOTE_FACTS_MAX);
 }
 
+/* Whether native stacks were the same with and without cached rows. */
+static void print_unwinds(const struct session *s, FILE *f)
+{
+    struct sampler_unwinds u = sampler_unwinds(s->sampler);
+    struct number twice, out;
+
+    messages_write(f, "%s unwound with and without cached rows: %" PRIu64 " differed. %.2f %% of %" PRIu64 " frames had a cached row; "
+                   "%s taken out.\n",
+                   counted(u.twice, "native stack was", "native stacks were", &twice), u.otherwise,
+                   u.frames ? 100.0 * (double)u.cached / (double)u.frames : 0, u.frames,
+                   counted(u.taken_out, "table was", "tables were", &out));
+}
+
 static void print_losses(const struct session *s, FILE *f)
 {
     for (uint32_t i = 0; i < LOSS_LIMIT; i++) {
@@ -189,9 +210,13 @@ static void print_recorded(const struct session *s, double seconds, FILE *f)
     struct number samples, processes;
     struct size_text size;
 
-    messages_write(f, "Recorded %s of %s in %.1f s into %s (%s).\n", counted(c.samples, "sample", "samples", &samples),
-                   counted(c.processes, "process", "processes", &processes), seconds, last_file(s),
-                   size_text(session_bytes(s), &size));
+    messages_write(f, "Recorded %s of %s in %.1f s", counted(c.samples, "sample", "samples", &samples),
+                   counted(c.processes, "process", "processes", &processes), seconds);
+    if (s->file_count)
+        messages_write(f, " into %s (%s).\n", last_file(s), size_text(session_bytes(s), &size));
+    else
+        messages_write(f, ", of which nothing was written: there was no event (SIGUSR1%s).\n",
+                       s->o->when ? ", or a condition of --when" : "");
     if (s->start_ns - s->begun_ns > LATE_NS)
         messages_write(f, "Recording began %.1f s after pycap was started.\n", (double)(s->start_ns - s->begun_ns) / 1e9);
 }
@@ -208,13 +233,15 @@ void report_summary(struct session *s, uint64_t end_ns)
         print_waiting(s, seconds, f);
     }
     print_tasks(s, f);
+    if (s->o->check_unwind && s->sampler)
+        print_unwinds(s, f);
     print_losses(s, f);
     print_note(s, f);
     if (s->o->verbose)
         report_details(s, f);
     if (s->file_count > 1)
         messages_write(f, "%u files were written; the one named above is the last%s.\n", s->file_count,
-                       s->o->keep ? ", and not all are kept" : "");
+                       s->o->keep && s->file_count > s->o->keep ? ", and not all are kept" : "");
     if (s->budget.steps)
         print_steps(s, f);
     if (s->budget.fixed > 0)
@@ -227,6 +254,6 @@ void report_summary(struct session *s, uint64_t end_ns)
         return;
     }
     print_fleeting(s, f);
-    if (strcmp(s->o->output, "-"))
+    if (strcmp(s->o->output, "-") && s->file_count)
         messages_write(f, "Next: pysym %s\n", last_file(s));
 }

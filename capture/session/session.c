@@ -2,7 +2,6 @@
 /* The loop: wait, drain, and once a second what is due; around it the start and the end. */
 #include "capture/session/session.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -19,14 +18,19 @@
 #include "capture/host/privileges.h"
 #include "capture/output/interrupt.h"
 #include "capture/session/advice.h"
+#include "capture/session/flight.h"
 #include "capture/session/report.h"
 #include "capture/host/sandbox.h"
+#include "capture/session/session_accounts.h"
 #include "capture/session/session_budget.h"
 #include "capture/session/session_drain.h"
 #include "capture/session/session_files.h"
+#include "capture/session/session_reader.h"
 #include "capture/session/session_setup.h"
+#include "capture/session/session_sources.h"
 #include "capture/session/session_wait.h"
 #include "capture/session/status_file.h"
+#include "capture/session/thread_states.h"
 #include "capture/trace/trace_losses.h"
 #include "capture/trace/trace_memory.h"
 
@@ -36,6 +40,8 @@ static void flush(struct session *s, uint64_t time_ns)
     trace_builder_refusals(s->builder, time_ns);
     session_sum_losses(s);
     trace_builder_losses(s->builder, time_ns, s->losses, s->event_losses);
+    if (session_has_reader(s))
+        trace_builder_clock(s->builder); /* also where nothing happens, and so that it is known soon when the reader has gone */
     trace_writer_flush(s->writer);
     s->flushed_ns = time_ns;
 }
@@ -80,7 +86,9 @@ static void read_signals(struct session *s)
     while (read(s->signal_fd, &info, sizeof info) == sizeof info) {
         if (info.ssi_signo == SIGCHLD)
             continue;
-        if (s->rotates)
+        if (info.ssi_signo == SIGUSR1)
+            s->event_signalled = true;
+        else if (s->rotates)
             s->rotate_now = true;
         else
             interrupt_tell();
@@ -98,27 +106,6 @@ static bool any_pid_left(struct session *s)
     return false;
 }
 
-/* Sleeps until `due`, or until there is news: then until it has been gathered. The time when it is over. */
-static struct error *wait_until(const struct session *s, struct pollfd *fds, uint32_t count, uint64_t last, uint64_t due,
-                                uint64_t *now)
-{
-    struct timespec wait = timespec_of_ns(due > *now ? due - *now : 0);
-
-    if (ppoll(fds, count, &wait, NULL) < 0 && errno != EINTR)
-        return error_os(errno, "waiting failed");
-    *now = now_ns();
-    /* the end of the command is seen at once, and so is what a file turned out to be */
-    if (*now < due && !fds[1].revents && !fds[3].revents && !fds[4].revents) {
-        uint64_t until = last + session_news_ns(s, *now);
-        if (until < *now + EVENT_DELAY_NS)
-            until = *now + EVENT_DELAY_NS;
-        struct timespec rest = timespec_of_ns(until - *now);
-        nanosleep(&rest, NULL);
-        *now = now_ns();
-    }
-    return NULL;
-}
-
 /* What is due once a second, and files. */
 static struct error *tend(struct session *s, uint64_t now)
 {
@@ -130,6 +117,11 @@ static struct error *tend(struct session *s, uint64_t now)
         flush(s, now);
         TRY(session_keep_budget(s, now));
     }
+    if (s->event_signalled) {
+        s->event_signalled = false;
+        TRY(flight_event(s, now, "SIGUSR1", true));
+    }
+    TRY(s->stop ? NULL : flight_tend(s, now));
     if (!s->stop && session_rotation_due(s, now)) {
         TRY(session_rotate(s, now - EVENT_DELAY_NS));
         status_file_write(s, now);
@@ -145,22 +137,22 @@ static struct error *loop(struct session *s)
     const struct session_options *o = s->o;
     const int *sideband_fd;
     uint32_t sideband_count = s->sideband ? sideband_fds(s->sideband, &sideband_fd) : 0;
-    struct pollfd fds[6 + sideband_count];
+    struct pollfd fds[SESSION_FDS + sideband_count];
     uint64_t last = now_ns();
     bool terminal = !o->quiet && isatty(fileno(o->messages));
 
-    fds[0] = (struct pollfd){.fd = s->signal_fd, .events = POLLIN};
-    fds[1] = (struct pollfd){.fd = s->command_fd, .events = POLLIN};
-    fds[2] = (struct pollfd){.fd = s->tables ? tables_fd(s->tables) : -1, .events = POLLIN};
-    fds[3] = (struct pollfd){.fd = s->sampler ? sampler_wake_fd(s->sampler) : -1, .events = POLLIN};
-    fds[4] = (struct pollfd){.fd = modules_fd(s->modules), .events = POLLIN};
-    fds[5] = (struct pollfd){.fd = interrupt_fd(), .events = POLLIN};
+    fds[SESSION_FD_SIGNAL] = (struct pollfd){.fd = s->signal_fd, .events = POLLIN};
+    fds[SESSION_FD_COMMAND] = (struct pollfd){.fd = s->command_fd, .events = POLLIN};
+    fds[SESSION_FD_TABLES] = (struct pollfd){.fd = s->tables ? tables_fd(s->tables) : -1, .events = POLLIN};
+    fds[SESSION_FD_SAMPLER] = (struct pollfd){.fd = s->sampler ? sampler_wake_fd(s->sampler) : -1, .events = POLLIN};
+    fds[SESSION_FD_MODULES] = (struct pollfd){.fd = modules_fd(s->modules), .events = POLLIN};
+    fds[SESSION_FD_INTERRUPT] = (struct pollfd){.fd = interrupt_fd(), .events = POLLIN};
     for (uint32_t i = 0; i < sideband_count; i++)
-        fds[6 + i] = (struct pollfd){.fd = sideband_fd[i], .events = POLLIN};
+        fds[SESSION_FDS + i] = (struct pollfd){.fd = sideband_fd[i], .events = POLLIN};
     while (!s->stop) {
         uint64_t now = now_ns(), due = session_due_ns(s, last, now, terminal);
-        TRY(wait_until(s, fds, 6 + sideband_count, last, due, &now));
-        if (fds[0].revents)
+        TRY(session_wait(s, fds, SESSION_FDS + sideband_count, last, due, &now));
+        if (fds[SESSION_FD_SIGNAL].revents)
             read_signals(s);
         if (interrupt_told())
             end_with(s, TRACE_END_SIGNAL);
@@ -171,6 +163,7 @@ static struct error *loop(struct session *s)
         if (o->duration_ns && now >= s->start_ns + o->duration_ns)
             end_with(s, TRACE_END_DURATION);
         last = now;
+        session_heed_reader(s, now);
         TRY(session_drain(s, now - EVENT_DELAY_NS));
         TRY(processes_rescan(s->processes, now));
         TRY(tend(s, now));
@@ -182,6 +175,8 @@ static struct error *loop(struct session *s)
             end_with(s, TRACE_END_ERROR);
             return NULL;
         }
+        if (s->census && census_is_complete(s->census, now))
+            end_with(s, TRACE_END_DURATION);
         if (o->pid_count && !any_pid_left(s))
             end_with(s, TRACE_END_PROCESSES);
         if (terminal && now - s->status_ns >= STATUS_NS)
@@ -204,11 +199,13 @@ static struct error *finish(struct session *s)
     if (s->tasks)
         TRY(task_looks_finish(s->tasks, now_ns()));
     TRY(trace_builder_read_all_memory(s->builder, now_ns())); /* what comes of it is still sampled */
+    if (s->census)
+        TRY(thread_states_put(s));
     if (s->sampler)
         TRY(sampler_disable(s->sampler));
     s->end_ns = now_ns();
-    TRY(session_drain(s, UINT64_MAX));
-    struct error *err = session_end_file(s, s->end_ns, s->reason);
+    TRY(session_drain_for_reader(s));
+    struct error *err = session_forgive_reader(s, session_end_file(s, s->end_ns, s->reason));
     status_file_end(s, s->end_ns);
     if (!s->o->quiet)
         report_summary(s, s->end_ns);
@@ -217,6 +214,38 @@ static struct error *finish(struct session *s)
         err = archive_modules(s->bundle, s->modules, session_takes_snapshots(s->o), module_use, s->builder);
     }
     return err;
+}
+
+static struct error *begin_ticks(struct session *s)
+{
+    TRY(session_catch_up(s, now_ns() - EVENT_DELAY_NS));
+    return sampler_enable(s->sampler);
+}
+
+/* Whose stacks the recording waits for. */
+static struct error *begin_census(struct session *s)
+{
+    uint32_t cursor = 0;
+
+    census_begin(s->census, now_ns());
+    for (struct process *p; (p = processes_next(s->processes, &cursor));) {
+        if (!p->ended_ns && processes_wants(s->processes, p))
+            TRY(census_list(s->census, p->tgid));
+    }
+    return NULL;
+}
+
+/*
+ * The command's first moments are those in which its interpreter and its unwind tables are to be found: nothing else is in
+ * their way then.
+ */
+static struct error *let_command_go(struct session *s)
+{
+    kallsyms_wait(s->kallsyms);
+    s->command_fd = (int)syscall(SYS_pidfd_open, s->command.pid, 0);
+    if (s->sampler)
+        sampler_expect(s->sampler, (uint32_t)s->command.pid);
+    return command_go(&s->command, s->o->command[0], now_ns());
 }
 
 struct error *session_run(const struct session_options *options, int *exit_code)
@@ -238,17 +267,15 @@ struct error *session_run(const struct session_options *options, int *exit_code)
     if (!err)
         err = trace_builder_read_memory(s->builder, now_ns());
     if (!err && s->sampler)
-        err = sampler_enable(s->sampler);
+        err = begin_ticks(s);
+    if (!err && s->census)
+        err = begin_census(s);
     if (!err && s->sleepers)
         err = sleepers_run(s->sleepers, now_ns());
     if (s->tasks)
         task_looks_begin(s->tasks, now_ns());
-    if (!err && options->command) {
-        s->command_fd = (int)syscall(SYS_pidfd_open, s->command.pid, 0);
-        if (s->sampler)
-            sampler_expect(s->sampler, (uint32_t)s->command.pid);
-        err = command_go(&s->command, options->command[0], now_ns());
-    }
+    if (!err && options->command)
+        err = let_command_go(s);
     if (!err) {
         session_sum_losses(s);
         status_file_write(s, now_ns());
@@ -268,7 +295,9 @@ struct error *session_run(const struct session_options *options, int *exit_code)
         while (!command_poll(&s->command, now_ns()))
             poll(&(struct pollfd){.fd = s->command_fd, .events = POLLIN}, 1, 1000);
     }
-    if (!err && s->command.exited)
+    if (!err && s->reader_gone)
+        *exit_code = 128 + SIGPIPE; /* as a shell has it of other programs */
+    else if (!err && s->command.exited)
         *exit_code = command_exit_code(&s->command);
     else if (!err && advice_fails_empty(s))
         *exit_code = EXIT_FAILURE;

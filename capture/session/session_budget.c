@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "capture/host/messages.h"
+#include "capture/session/flight.h"
 #include "capture/session/session_drain.h"
 #include "capture/session/session_files.h"
 
@@ -68,6 +69,10 @@ struct error *session_limit_memory(struct session *s, uint64_t time_ns)
 {
     if (s->o->max_memory) {
         s->held_bytes = procfs_own_resident();
+        if (s->held_bytes > near_limit(s) && flight_forget(s, s->held_bytes - near_limit(s))) {
+            malloc_trim(0);
+            s->held_bytes = procfs_own_resident();
+        }
         if (s->held_bytes > s->o->max_memory ||
             (s->held_bytes > near_limit(s) && time_ns - s->forgotten_ns >= FORGET_NS)) {
             s->forgotten_ns = time_ns;

@@ -12,7 +12,8 @@
 /* A wait that lasts is written in pieces of this length: in the trace soon after its time, and few all the same. */
 #define PIECE_NS WIRE_WAIT_LONG_NS
 
-enum queued { QUEUED_SAMPLE, QUEUED_CODE, QUEUED_SIDEBAND, QUEUED_THREAD, QUEUED_UNMAP };
+/* QUEUED_NEWS: a side-band event that matters, as far as was known when it arrived; QUEUED_SIDEBAND: another one. */
+enum queued { QUEUED_SAMPLE, QUEUED_CODE, QUEUED_SIDEBAND, QUEUED_NEWS, QUEUED_THREAD, QUEUED_UNMAP };
 
 static struct error *queue_sample(struct session *s, const struct wire_sample *sample, uint32_t len)
 {
@@ -44,6 +45,8 @@ static struct error *on_message(void *ctx, const void *message, uint32_t len)
     const struct wire_unmap *unmap = message;
 
     s->drained_bytes += len;
+    if (s->census && len >= sizeof *sample && sample->type == WIRE_SAMPLE)
+        census_saw(s->census, sample);
     if (len >= sizeof *sample && sample->type == WIRE_SAMPLE)
         return sample->flags & WIRE_WAITS ? waits_begin(s->waits, sample, len) : queue_sample(s, sample, len);
     if (len >= sizeof *wait && wait->type == WIRE_WAIT)
@@ -63,8 +66,11 @@ static struct error *on_sideband(void *ctx, const struct sideband_event *event)
     /* The text is the last member: what is behind its end need not be copied. */
     uint32_t len = (uint32_t)(offsetof(struct sideband_event, text) + strlen(event->text) + 1);
 
-    s->news_waiting++;
-    return queue_add(s->queue, event->time_ns, QUEUED_SIDEBAND, event, len);
+    bool matters = processes_matters(s->processes, event);
+
+    s->news_waiting += matters;
+    s->others_drained |= !matters;
+    return queue_add(s->queue, event->time_ns, matters ? QUEUED_NEWS : QUEUED_SIDEBAND, event, len);
 }
 
 static struct error *learn_gil(struct session *s, const struct wire_sample *sample)
@@ -100,19 +106,26 @@ static struct error *settle_growth(struct session *s, const struct sideband_even
     return s->growth && ends ? growth_settle_process(s->growth, event->tgid) : NULL;
 }
 
+static struct error *apply(struct session *s, const void *data, uint32_t len)
+{
+    struct sideband_event event;
+
+    memcpy(&event, data, len);
+    TRY(settle_growth(s, &event));
+    if (processes_matters(s->processes, &event))
+        s->news_ns = event.time_ns;
+    return processes_apply(s->processes, &event);
+}
+
 static struct error *on_queued(void *ctx, uint32_t kind, uint64_t time_ns, const void *data, uint32_t len)
 {
     struct session *s = ctx;
 
     if (trace_writer_epoch_due(s->writer, time_ns))
         TRY(trace_builder_begin_epoch(s->builder, time_ns));
-    if (kind == QUEUED_SIDEBAND) {
-        struct sideband_event event;
-        memcpy(&event, data, len);
-        TRY(settle_growth(s, &event));
-        s->news_waiting--;
-        s->news_ns = time_ns;
-        return processes_apply(s->processes, &event);
+    if (kind == QUEUED_SIDEBAND || kind == QUEUED_NEWS) {
+        s->news_waiting -= kind == QUEUED_NEWS;
+        return apply(s, data, len);
     }
     /* What the side-band has reported goes to the sampler before time is spent on samples. */
     if (processes_need_publishing(s->processes))
@@ -151,6 +164,8 @@ static struct error *on_proc_message(void *ctx, const void *message, uint32_t le
 
     switch (sample->type) {
     case WIRE_SAMPLE:
+        if (s->census)
+            census_saw(s->census, sample);
         return sample->flags & WIRE_WAITS ? begin_seen_wait(s, sample, len)
                                           : on_queued(s, QUEUED_SAMPLE, sample->time_ns, sample, len);
     case WIRE_WAIT:
@@ -172,6 +187,20 @@ static struct error *look(struct session *s)
     return waits_pieces(s->waits, proc_sampler_looked_ns(s->proc), s->end_ns ? 0 : PIECE_NS);
 }
 
+/*
+ * Records what is due in the order of time. As long as the kernel's names are being read, which takes a moment at the start,
+ * all of it waits: the names come with the first sample, and meanwhile tables are laid in, and modules identified.
+ */
+static struct error *record_queued(struct session *s, uint64_t until_ns)
+{
+    if (!s->end_ns && kallsyms_is_being_read(s->kallsyms))
+        return NULL;
+    TRY(queue_run(s->queue, until_ns, on_queued, s));
+    if (!s->growth)
+        return NULL;
+    return s->end_ns ? growth_settle_process(s->growth, UINT32_MAX) : growth_settle(s->growth, until_ns);
+}
+
 struct error *session_drain(struct session *s, uint64_t until_ns)
 {
     TRY(processes_take_modules(s->processes));
@@ -188,13 +217,19 @@ struct error *session_drain(struct session *s, uint64_t until_ns)
     if (s->tasks && !s->end_ns)
         TRY(task_looks_run(s->tasks, now_ns()));
     TRY(s->end_ns ? waits_pieces(s->waits, s->end_ns, 0) : waits_pieces(s->waits, until_ns, PIECE_NS));
-    TRY(queue_run(s->queue, until_ns, on_queued, s));
-    if (s->growth)
-        TRY(s->end_ns ? growth_settle_process(s->growth, UINT32_MAX) : growth_settle(s->growth, until_ns));
+    TRY(record_queued(s, until_ns));
     TRY(trace_builder_read_memory(s->builder, now_ns()));
     trace_builder_serve_sources(s->builder);
     if (s->tables)
         TRY(tables_poll(s->tables, now_ns()));
+    return processes_publish(s->processes, now_ns());
+}
+
+struct error *session_catch_up(struct session *s, uint64_t until_ns)
+{
+    TRY(processes_take_modules(s->processes));
+    TRY(sideband_drain(s->sideband, on_sideband, s));
+    TRY(queue_run(s->queue, until_ns, on_queued, s));
     return processes_publish(s->processes, now_ns());
 }
 

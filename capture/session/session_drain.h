@@ -10,6 +10,8 @@
  * the session has its end_ns, waits that are open then are recorded up to it.
  */
 struct error *session_drain(struct session *s, uint64_t until_ns);
+/* With BPF, before ticks are enabled: applies the side-band events up to `until_ns`, of what began while we got ready. */
+struct error *session_catch_up(struct session *s, uint64_t until_ns);
 /* A file ends: records what there is up to then of the waits that last. Call when all has been recorded up to `time_ns`. */
 struct error *session_cut_waits(struct session *s, uint64_t time_ns);
 /* A waits_fn: what a wait has become is a sample like others. `session` is a struct session. */

@@ -1,91 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files of a capture, one after the other, and the account that stands at the end of each. */
+/* The files of a capture, one after the other. */
 #include "capture/session/session_files.h"
 
 #include <inttypes.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "capture/output/interrupt.h"
+#include "capture/session/flight.h"
+#include "capture/session/session_accounts.h"
 #include "capture/session/session_drain.h"
-#include "capture/trace/trace_accounts.h"
+#include "capture/session/session_reader.h"
 #include "capture/trace/trace_memory.h"
-#include "capture/trace/trace_sources.h"
-#include "capture/trace/trace_losses.h"
-#include "capture/trace/wait_sites.h"
-
-/* /proc/stat counts in these (USER_HZ). */
-#define IDLE_GRAIN_NS (10 * NS_PER_MS)
-
-/* What samples do not stand for of the memory that processes were given. */
-static void sum_growth(struct session *s)
-{
-    uint64_t grown, sent, *losses = s->event_losses[s->growth_event];
-
-    losses[LOSS_growth_unsettled] += growth_unsettled_bytes(s->growth);
-    s->losses[LOSS_growth_unsettled] += growth_unsettled_bytes(s->growth);
-    if (!s->end_ns)
-        return; /* later samples may yet stand for it */
-    sampler_grown_bytes(s->sampler, &grown, &sent);
-    sent += s->losses[LOSS_growth_unsent];
-    if (grown > sent) {
-        losses[LOSS_growth_owed] += grown - sent;
-        s->losses[LOSS_growth_owed] += grown - sent;
-    }
-}
-
-void session_sum_losses(struct session *s)
-{
-    uint64_t bpf[WIRE_LOSS_COUNT] = {0};
-    const uint64_t *own = trace_builder_loss_counts(s->builder);
-
-    if (s->sampler)
-        sampler_losses(s->sampler, bpf);
-    for (uint32_t i = 0; i < LOSS_LIMIT; i++)
-        s->losses[i] = bpf[i] + own[i];
-    memset(s->event_losses, 0, sizeof s->event_losses);
-    for (uint32_t i = 0; i < s->events.count; i++) {
-        trace_builder_event_losses(s->builder, i, s->event_losses[i]);
-        if (s->sampler)
-            sampler_event_losses(s->sampler, i, s->event_losses[i]);
-        s->event_losses[i][LOSS_tick_skipped] += s->skipped[i];
-        for (uint32_t k = 0; k < LOSS_LIMIT; k++)
-            s->losses[k] += s->event_losses[i][k];
-    }
-    if (s->proc)
-        proc_sampler_losses(s->proc, s->losses);
-    if (s->sleepers)
-        sleepers_losses(s->sleepers, s->losses);
-    if (s->tasks)
-        task_looks_losses(s->tasks, s->losses);
-    s->losses[LOSS_code_incomplete] += codes_counts(s->codes).incomplete;
-    s->losses[LOSS_string_cut] += codes_counts(s->codes).cut;
-    if (s->sampler)
-        s->losses[LOSS_process_forbidden] += processes_counts(s->processes).forbidden;
-    s->losses[LOSS_sideband_lost] += processes_counts(s->processes).lost;
-    uint32_t wait_event = event_list_wait(&s->events);
-    if (wait_event != EVENT_NONE) {
-        s->event_losses[wait_event][LOSS_wait_memory] += waits_refused(s->waits);
-        s->losses[LOSS_wait_memory] += waits_refused(s->waits);
-    }
-    if (s->growth)
-        sum_growth(s);
-    s->losses[LOSS_known_late] += processes_counts(s->processes).late_ticks;
-}
-
-/* Samples that are not in the file at all; the other losses leave a sample with less in it. */
-uint64_t session_lost_samples(const struct session *s)
-{
-    uint64_t sum = 0;
-
-    for (uint32_t i = 0; i < LOSS_LIMIT; i++)
-        sum += loss_class_is_sample(trace_loss_class(i)) ? s->losses[i] : 0;
-    return sum;
-}
 
 uint64_t session_bytes(const struct session *s)
 {
+    if (s->flight)
+        return flight_file_bytes(s);
     return s->bytes_before + (s->writer ? trace_writer_bytes(s->writer) : 0);
 }
 
@@ -101,254 +30,44 @@ static int sync_output(void *ctx, int fd)
     return outputs_sync(ctx);
 }
 
-/* Opens the (next) file; what is counted per file begins here. */
 struct error *session_open_file(struct session *s, uint64_t time_ns)
 {
     struct trace_writer_options writer = {
         .max_bytes = s->o->max_bytes, .write = write_output, .sync = sync_output, .write_ctx = s->outputs};
 
+    if (s->flight) {
+        writer = (struct trace_writer_options){.write = flight_write, .write_ctx = s};
+        return trace_writer_create(-1, s->o->output, &writer, time_ns, &s->writer);
+    }
     TRY(outputs_open(s->outputs));
-    for (uint32_t i = 0; i < s->cpu_count; i++)
-        s->idle_ns[i] = host_idle_ns(s->cpus[i]);
-    s->file_start_ns = time_ns;
+    session_begin_counts(s, time_ns);
     s->file_count++;
     return trace_writer_create(-1, outputs_path(s->outputs), &writer, time_ns, &s->writer);
 }
 
-/*
- * Ticks of a clock that should have come and did not, of one file. An idle CPU may sleep through its ticks, which loses
- * nothing: time that the kernel accounts as idle is left out on both sides.
- */
-static uint64_t clock_skipped(const struct session *s, uint32_t event, const struct sampler_ticks *ticks)
+/* What a pipe's reader has not taken yet is waited for. */
+static struct error *close_output(struct session *s)
 {
-    uint64_t period = event_period(&s->events.list[event]), skipped = 0;
+    bool reader = session_has_reader(s), gave_up = interrupt_gave_up();
+    struct error *err = outputs_close(s->outputs);
 
-    if (s->budget.steps) /* the period was not the same all the time */
-        return 0;
-    for (uint32_t i = 0; i < s->cpu_count; i++) {
-        uint64_t idle = host_idle_ns(s->cpus[i]);
-        idle = idle > s->idle_ns[i] ? idle - s->idle_ns[i] : 0;
-        uint64_t busy = ticks[i].event.count > idle ? ticks[i].event.count - idle : 0;
-        uint64_t seen = ticks[i].seen - ticks[i].seen_idle;
-        /* Idle time is accounted in hundredths of a second, at either end of the capture. */
-        uint64_t expected = busy > 4 * IDLE_GRAIN_NS ? (busy - 4 * IDLE_GRAIN_NS) / period : 0;
-        if (expected > seen)
-            skipped += expected - seen;
-    }
-    return skipped;
+    if (!reader || gave_up || !interrupt_gave_up())
+        return err;
+    error_destroy(err);
+    return error_path(ERROR_IO, outputs_path(s->outputs),
+                      "its reader took nothing for %d s after the signal, so pycap waits no longer: what is not read very soon is lost",
+                      (int)(INTERRUPT_GRACE_NS / NS_PER_S));
 }
 
-/*
- * Ticks that the event's own count makes and the sampler never saw, since the capture began: the kernel drops those that
- * come while another program of ours runs on that CPU. Exact where the period is ours.
- */
-static uint64_t counted_skipped(const struct session *s, const struct sampler_ticks *ticks)
-{
-    uint64_t skipped = 0;
-
-    for (uint32_t i = 0; i < s->cpu_count; i++) {
-        if (ticks[i].event.due > ticks[i].seen)
-            skipped += ticks[i].event.due - ticks[i].seen;
-    }
-    return skipped;
-}
-
-/* `ticks` are all of the capture, `in_file` those of this file. */
-static void count_skipped(struct session *s, uint32_t event, const struct sampler_ticks *ticks,
-                          const struct sampler_ticks *in_file)
-{
-    const struct event_source *source = s->events.list[event].source;
-
-    if (source->kind == EVENT_TRACEPOINT)
-        s->skipped[event] = sampler_hits_skipped(s->sampler, event);
-    if (!event_has_counter(source) || !event_ticks_all(source))
-        return; /* the kernel leaves out none, or those that are not wanted */
-    if (source->kind == EVENT_CLOCK) {
-        s->skipped[event] += clock_skipped(s, event, in_file);
-    } else {
-        uint64_t skipped = counted_skipped(s, ticks);
-        if (skipped > s->skipped[event])
-            s->skipped[event] = skipped;
-    }
-}
-
-/* Reads the ticks of an event: of the capture into s->ticks, of the file that ends into `in_file`. */
-static struct error *read_ticks(struct session *s, uint32_t event, struct sampler_ticks *in_file)
-{
-    struct sampler_ticks *ticks = s->ticks + (size_t)event * s->cpu_count;
-    struct sampler_ticks *before = s->file_ticks + (size_t)event * s->cpu_count;
-
-    TRY(sampler_ticks(s->sampler, event, ticks));
-    for (uint32_t i = 0; i < s->cpu_count; i++) {
-        const struct sampler_ticks *now = &ticks[i], *then = &before[i];
-        ticks[i].seen_others += trace_builder_unwanted(s->builder, event, (uint32_t)now->cpu);
-        in_file[i] = (struct sampler_ticks){
-            .cpu = now->cpu,
-            .event = {.count = now->event.count - then->event.count,
-                      .enabled_ns = now->event.enabled_ns - then->event.enabled_ns,
-                      .running_ns = now->event.running_ns - then->event.running_ns,
-                      .due = now->event.due - then->event.due},
-            .seen = now->seen - then->seen,
-            .seen_idle = now->seen_idle - then->seen_idle,
-            .seen_others = now->seen_others - then->seen_others,
-            .thinned = now->thinned - then->thinned,
-        };
-        before[i] = *now;
-    }
-    return NULL;
-}
-
-/* Writes the account of each event, and takes note of the ticks that are missing in it. */
-static struct error *put_ticks(struct session *s, uint64_t time_ns)
-{
-    struct sampler_ticks in_file[s->cpu_count];
-
-    for (uint32_t event = 0; event < s->events.count; event++) {
-        if (s->events.list[event].source->kind == EVENT_TASK)
-            continue;
-        TRY(read_ticks(s, event, in_file));
-        count_skipped(s, event, s->ticks + (size_t)event * s->cpu_count, in_file);
-        trace_builder_ticks(s->builder, event, time_ns, in_file, s->cpu_count);
-    }
-    return NULL;
-}
-
-/* A file that ends, and how far the account of threads reaches in it. */
-struct account {
-    struct session *session;
-    uint64_t time_ns;
-};
-
-/*
- * Up to the end of the recording; before it only up to the thread's last switch, as it runs on. So most waits are in one
- * account, and not split between two; but those that last are in each file.
- */
-static struct error *put_thread(void *account, const struct wire_thread *thread)
-{
-    const struct account *a = account;
-    struct session *s = a->session;
-    const struct process *p = processes_find(s->processes, thread->tgid);
-    bool lasts = !thread->runs && a->time_ns > thread->switched_ns && a->time_ns - thread->switched_ns >= WIRE_WAIT_LONG_NS;
-
-    /* Once a process is not followed any more, switches of its threads are not seen. And a thread that has ended does nothing. */
-    bool goes_on = p && p->configured && !thread->ended && (s->end_ns || lasts);
-    return trace_builder_thread(s->builder, thread, goes_on ? a->time_ns : 0);
-}
-
-/* Up to the last look. */
-static struct error *put_looked_at(void *session, const struct wire_thread *thread)
-{
-    struct session *s = session;
-
-    return trace_builder_thread(s->builder, thread, 0);
-}
-
-static struct error *put_owed(void *session, uint64_t site, const struct wire_wait_site *owed)
-{
-    struct session *s = session;
-
-    trace_builder_owed(s->builder, site, owed, s->end_ns);
-    return NULL;
-}
-
-/* Writes where the time of threads went, where waits are recorded; at the end also what is owed to the samples. */
-static struct error *put_waits(struct session *s, uint64_t time_ns)
-{
-    struct account account = {s, time_ns};
-
-    if (event_list_wait(&s->events) == EVENT_NONE)
-        return NULL;
-    TRY(s->sampler ? sampler_threads(s->sampler, put_thread, &account) : proc_sampler_threads(s->proc, put_looked_at, s));
-    if (!s->end_ns)
-        return NULL;
-    if (s->sampler)
-        TRY(sampler_owed(s->sampler, put_owed, s));
-    trace_builder_count_unwritten(s->builder);
-    return NULL;
-}
-
-/* The first of two errors. */
-static struct error *first(struct error *err, struct error *later)
-{
-    if (!err)
-        return later;
-    error_destroy(later);
-    return err;
-}
-
-static void put_number(struct session *s, const char *key, uint64_t number)
-{
-    char text[24];
-
-    snprintf(text, sizeof text, "%" PRIu64, number);
-    trace_builder_meta(s->builder, key, text);
-}
-
-/* What the command says of itself, whether it has ended or not. */
-static void put_note(struct session *s)
-{
-    struct command_note *note = &s->note;
-    char text[NOTE_BYTES_MAX];
-    uint64_t more_bytes;
-
-    if (!s->note_file)
-        return;
-    size_t len = note_file_read(s->note_file, text, sizeof text, &more_bytes);
-    command_note_parse(text, len, more_bytes, note);
-    for (uint32_t i = 0; i < note->fact_count; i++) {
-        const struct note_fact *fact = &note->facts[i];
-        char key[sizeof TRACE_META_NOTE_PREFIX + NOTE_KEY_MAX];
-        snprintf(key, sizeof key, TRACE_META_NOTE_PREFIX "%s", fact->key);
-        if (fact->adds_up && fact->has_value)
-            put_number(s, key, fact->sum);
-        else if (fact->has_value)
-            trace_builder_meta(s->builder, key, fact->value);
-    }
-    if (note->cut_bytes)
-        put_number(s, TRACE_META_NOTE_CUT, note->cut_bytes);
-    if (note->refused_lines)
-        put_number(s, TRACE_META_NOTE_REFUSED, note->refused_lines);
-}
-
-/* What came of the command, if there was one and it has ended. */
-static void put_command(struct session *s)
-{
-    const struct command *c = &s->command;
-
-    if (!c->exited)
-        return;
-    if (WIFSIGNALED(c->status))
-        put_number(s, TRACE_META_SIGNAL, (uint64_t)WTERMSIG(c->status));
-    else
-        put_number(s, TRACE_META_EXIT_STATUS, (uint64_t)WEXITSTATUS(c->status));
-    put_number(s, TRACE_META_WALL_NS, c->wall_ns);
-    put_number(s, TRACE_META_CPU_NS, c->cpu_ns);
-}
-
-/*
- * Puts into the file what stands at its end, and closes it, whatever fails on the way. Everything up to `time_ns` has
- * been recorded.
- */
+/* Puts into the file what stands at its end, and closes it, whatever fails on the way. */
 struct error *session_end_file(struct session *s, uint64_t time_ns, enum trace_end_reason reason)
 {
-    struct error *err = trace_builder_perf_maps(s->builder, time_ns);
+    if (s->flight)
+        return flight_end(s, time_ns, reason);
+    struct error *err = session_put_accounts(s, time_ns, reason == TRACE_END_ROTATED ? SESSION_ACCOUNT_FILE : SESSION_ACCOUNT_LAST);
 
-    if (!err)
-        err = put_waits(s, time_ns);
-    if (!err)
-        err = trace_builder_end_sources(s->builder, reason == TRACE_END_ROTATED);
-    trace_writer_closing(s->writer);
-    if (s->sampler)
-        err = first(err, put_ticks(s, time_ns)); /* no account of ticks is better than a wrong one */
     if (err)
         reason = TRACE_END_ERROR;
-    trace_builder_refusals(s->builder, time_ns);
-    session_sum_losses(s);
-    trace_builder_losses(s->builder, time_ns, s->losses, s->event_losses);
-    if (reason != TRACE_END_ROTATED) {
-        put_command(s);
-        put_note(s);
-    }
     trace_builder_end(s->builder, time_ns, reason, session_lost_samples(s) - s->file_lost);
     s->file_lost = session_lost_samples(s);
     struct error *finished = trace_writer_finish(s->writer);
@@ -364,11 +83,11 @@ struct error *session_end_file(struct session *s, uint64_t time_ns, enum trace_e
         error_destroy(finished);
         finished = NULL;
     }
-    err = first(err, finished);
+    err = error_first(err, finished);
     s->bytes_before += trace_writer_bytes(s->writer);
     trace_writer_destroy(s->writer);
     s->writer = NULL;
-    return first(err, outputs_close(s->outputs));
+    return error_first(err, close_output(s));
 }
 
 /* Goes on in another file: what was sampled before `time_ns` stands in the one before, what comes then in this one. */

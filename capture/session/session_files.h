@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opens, rotates and ends the files of a session, and writes the counts of losses and ticks at the end of each. */
+/* Opens, rotates and ends the files of a session. */
 #ifndef CAPTURE_SESSION_SESSION_FILES_H
 #define CAPTURE_SESSION_SESSION_FILES_H
 
 #include "capture/session/session_parts.h"
 
-/* Updates s->losses: the sum of what the sampler, the trace builder and the process table have counted. */
-void session_sum_losses(struct session *s);
-/* The number of samples that are missing from the file. Other losses leave a sample incomplete, but in the file. */
-uint64_t session_lost_samples(const struct session *s);
 /* The number of bytes written so far, to all files. */
 uint64_t session_bytes(const struct session *s);
 
-/* Opens the first or next file, and starts the counts that are kept per file. */
+/* Opens the first or next file, and starts the counts that are kept per file. With --on-demand it lies in memory. */
 struct error *session_open_file(struct session *s, uint64_t time_ns);
 /*
  * Writes the records that end a file, and closes it, even if some of that fails. Everything up to `time_ns` must have

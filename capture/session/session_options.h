@@ -8,12 +8,15 @@
 #include <stdio.h>
 
 #include "capture/event/event.h"
+#include "capture/when/condition.h"
 #include "formats/base/clock.h"
 
 struct session_options {
     const char *output;      /* pattern of file names (capture/output/files.h); "-": standard output */
     uint64_t rotate_ns;      /* begin a new file this often; 0: not by time */
     uint64_t rotate_bytes;   /* begin a new file when one has this size; 0: not by size */
+    bool on_demand;          /* record into memory, and write a file for each event */
+    uint64_t before_ns, after_ns; /* of an event's file: the time before and after it */
     uint32_t keep;           /* how many finished files to keep, the newest; 0: all */
     uint64_t max_bytes;      /* of the file: lower the rate towards it, and end at it; 0: no limit */
     uint64_t max_memory;     /* lower the rate when pycap holds more bytes; 0: no limit */
@@ -21,6 +24,7 @@ struct session_options {
     struct event_list events; /* what to sample; event_list_complete() was called */
     uint64_t frequency_hz;   /* the highest rate of the events that have one; 0: none has */
     uint64_t duration_ns;    /* 0: until a signal, or the end of what is recorded */
+    bool at_once;            /* end as soon as each thread has a stack, which is taken at once; waits are recorded */
     const uint32_t *pids;    /* NULL with pid_count 0: every Python process, or the command */
     uint32_t pid_count;
     const int *cpus;         /* NULL: all that are online */
@@ -45,15 +49,18 @@ struct session_options {
     bool follow;             /* record the children of the requested processes, too */
     uint32_t ring_bytes;     /* size of the BPF ring; 0: chosen by rate and CPUs */
     char *const *command;    /* NULL-terminated, or NULL */
+    int command_error_fd;    /* its standard error; 0: pycap's own */
     const char *archive;     /* pack the binaries into this file at the end; NULL: do not */
     const char *group;       /* name or number of a group that may read what is written; NULL: none */
     const char *status;      /* file of figures about the recording, for Prometheus; NULL: none */
     bool strip_code;         /* leave their code and data out */
     const struct filter *filter; /* only processes that pass it; NULL: all */
     bool cmdline;            /* record command lines */
+    bool check_unwind;       /* unwind natively with and without cached rows, and say whether both are the same */
     bool no_sandbox;         /* keep all privileges and system calls */
     bool has_nice;           /* --nice was given */
     int nice;                /* of pycap itself, while it records */
+    const struct when_list *when; /* with on_demand: conditions on which a file is written; NULL: there are none */
     bool quiet;              /* no status line and no summary */
     bool verbose;            /* the summary tells of ticks, losses and cost */
     FILE *messages;          /* status line and summary are written here */

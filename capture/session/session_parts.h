@@ -10,6 +10,7 @@
 
 #include "capture/session/budget.h"
 #include "capture/archive/bundle.h"
+#include "capture/session/census.h"
 #include "capture/trace/codes.h"
 #include "capture/session/command.h"
 #include "capture/session/command_note.h"
@@ -27,12 +28,14 @@
 #include "capture/session/session_options.h"
 #include "capture/trace/trace_builder.h"
 #include "capture/sampler/sampler.h"
+#include "capture/sampler/sampler_start.h"
 #include "capture/session/settings.h"
 #include "capture/session/sleepers.h"
 #include "capture/session/task_looks.h"
 #include "capture/session/waits.h"
 #include "capture/sampler/sideband.h"
 #include "capture/binary/tables.h"
+#include "capture/when/watch.h"
 #include "formats/base/clock.h"
 
 /* An event that is older than this has reached its buffer, whichever CPU it comes from. */
@@ -47,6 +50,7 @@ struct session {
     const struct session_options *o;
     struct host host;
     struct modules *modules;
+    struct sampler_start *sampler_start; /* while the sampler is being opened */
     struct sampler *sampler;
     struct tables *tables;
     struct late_unwind *late_unwind;
@@ -61,28 +65,38 @@ struct session {
     struct queue *queue;
     struct waits *waits;   /* of threads that are off the CPU now */
     struct sleepers *sleepers; /* NULL: waits are not recorded */
+    struct census *census; /* NULL: the recording does not end when each thread has a stack */
     struct task_looks *tasks;  /* NULL: asyncio tasks are not looked at */
+    struct when_watch *when;   /* NULL: there are no conditions */
     struct growth *growth; /* NULL: memory growth is not recorded */
     uint32_t growth_event; /* its index; EVENT_NONE */
     struct bundle *bundle; /* NULL: no archive */
     struct command command;
+    uint32_t command_tgid; /* its process */
     struct command_context context; /* pycap's own, as it was started */
     struct note_file *note_file; /* NULL: there is no command, or the file could not be made */
     struct command_note note;    /* empty until the recording ends */
     struct outputs *outputs;
+    struct flight *flight; /* NULL: not --on-demand */
     struct service_manager *manager; /* NULL: nobody is to be told */
     struct budget budget;
     struct event_list events; /* what is sampled, at the current rates; the proc backend replaces cpu-clock */
     struct sampler_ticks *ticks, *file_ticks; /* by event, then CPU: now, and when the file was begun */
+    uint64_t *settled; /* by event, then CPU: ticks that the files before have seen */
+    bool ticks_read;   /* `ticks` are of the account that is written */
     uint64_t *idle_ns; /* of each CPU when the file was begun */
     uint64_t file_start_ns;
     uint64_t file_lost, bytes_before; /* lost samples and bytes of the previous files */
     uint64_t skipped[WIRE_EVENT_MAX]; /* skipped ticks of each event, in the previous files */
     uint32_t file_count;
     bool rotates, rotate_now;
+    bool event_signalled; /* SIGUSR1 came, with --on-demand */
     const int *cpus;
     uint32_t cpu_count;
     int signal_fd, command_fd;
+    bool reader_gone;      /* that of the pipe, which ended the recording */
+    bool held;             /* nothing is written, because the reader of the pipe has stopped */
+    uint64_t room_ns;      /* when it was last asked how much room there is */
     uint64_t begun_ns; /* when the session was set up; it records from start_ns on */
     uint64_t start_ns, flushed_ns, status_ns;
     uint64_t end_ns;   /* when sampling was disabled; 0: it goes on */
@@ -91,8 +105,10 @@ struct session {
     bool status_file_failed; /* and that is told */
     uint64_t drained_bytes, drained_most_bytes; /* from the sampler's buffer: now, and the most since that file was written */
     uint64_t forgotten_ns; /* when the caches were last emptied to save memory */
-    uint32_t news_waiting; /* side-band events in the queue */
-    uint64_t news_ns;      /* when the last side-band event or new code object came */
+    uint32_t news_waiting; /* side-band events in the queue that matter */
+    uint64_t news_ns;      /* when the last of these, or a new code object, came */
+    uint64_t deaf_ns, deaf_until_ns; /* for how long, and until when, side-band events do not wake us (session_wait.c) */
+    bool others_drained;   /* the last drains brought side-band events that do not matter */
     bool stop;
     enum trace_end_reason reason;
     uint64_t losses[LOSS_LIMIT];

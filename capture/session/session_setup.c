@@ -17,47 +17,28 @@
 #include "capture/output/files.h"
 #include "capture/output/interrupt.h"
 #include "capture/session/advice.h"
+#include "capture/session/flight.h"
 #include "capture/session/session_budget.h"
 #include "capture/session/session_drain.h"
 #include "capture/session/session_files.h"
+#include "capture/session/session_sources.h"
 #include "formats/cpython/version.h"
 
-#define SIDEBAND_PAGES 128
 /* How long the recording waits for the inspection of the files that are mapped already. */
 #define SETTLE_NS (500 * NS_PER_MS)
 #define NICE_FIRST (-20)
-/* Without BPF each sample costs several system calls. */
-#define PROC_HZ_MAX 10000
 /* The budget's rate where no event has one: periods become larger as it becomes smaller. */
 #define PERIODS_RATE 1000000
-/* The rate and number of CPUs that the quotas of what samples bring are meant for. */
-#define QUOTAS_HZ 99
-#define QUOTAS_CPUS 2
 
-void session_go_as_started(const struct session *s)
+/* Says and destroys an error that does not end the recording. Accepts NULL. */
+static void tell(const struct session_options *o, struct error *err)
 {
-    if (!s->o->has_nice)
-        setpriority(PRIO_PROCESS, 0, s->context.nice);
+    if (err)
+        messages_line(o->messages, "%s", error_text(err));
+    error_destroy(err);
 }
 
-/* Whether one that descends from this process can be recorded: a shell may be asked for that runs Python. */
-static bool runs_python(struct session *s, uint32_t tgid)
-{
-    enum { DEPTH_MAX = 64 };
-    uint32_t cursor = 0;
-
-    for (struct process *p; (p = processes_next(s->processes, &cursor));) {
-        const struct process *above = process_has_python(p) ? p : NULL;
-        for (int i = 0; above && i < DEPTH_MAX; i++) {
-            if (above->parent_tgid == tgid)
-                return true;
-            above = processes_find(s->processes, above->parent_tgid);
-        }
-    }
-    return false;
-}
-
-/* Those asked for must be there and be something that can be recorded. */
+/* Those asked for must be there and be something that can be recorded: one at least. */
 static struct error *check_pids(struct session *s)
 {
     const struct session_options *o = s->o;
@@ -70,7 +51,7 @@ static struct error *check_pids(struct session *s)
         struct error *err = s->proc ? proc_sampler_check(s->processes, o->pids[i]) : NULL;
         if (!err && !p)
             err = error_create(ERROR_NOT_FOUND, "there is no process %u", o->pids[i]);
-        else if (!err && (o->include_non_python || !p->passes || (!p->python && !p->forbidden && runs_python(s, p->tgid))))
+        else if (!err && (o->include_non_python || !p->passes || advice_may_be_python(s, p)))
             usable++; /* what the filter lets through may come yet */
         else if (!err && !p->python)
             err = advice_no_python(s, p);
@@ -80,36 +61,13 @@ static struct error *check_pids(struct session *s)
         else if (!err)
             usable++;
         if (err) {
-            if (o->pid_count > 1)
-                messages_line(o->messages, "%s", error_text(err));
-            error_destroy(last);
+            tell(o, last);
             last = err;
         }
     }
-    if (usable) {
-        error_destroy(last);
-        return NULL;
-    }
-    return last;
-}
-
-/* Why the backend without BPF cannot do what is asked; NULL: it can. */
-static struct error *check_proc(const struct session_options *o)
-{
-    bool by_looks = true;
-
-    if (!o->command && !o->pid_count)
-        return error_create(ERROR_USAGE, "without BPF only a command or named processes can be recorded: -- COMMAND or -p PID");
-    for (uint32_t i = 0; i < o->events.count; i++) {
-        const struct event *event = &o->events.list[i];
-        by_looks &= event->source->kind == EVENT_WAIT || event->source->kind == EVENT_TASK || (event->source == event_source("cpu-clock") && event->frequency_hz);
-    }
-    if (!by_looks)
-        return error_create(ERROR_USAGE, "-e and -c need BPF, except cpu-clock at a rate (-F), off-cpu and task-wait");
-    if (o->include_non_python || o->cpus || o->filter || o->wakers)
-        return error_create(ERROR_USAGE, "-a, -C, --comm, --cgroup and --waker need BPF");
-    if (session_looks_hz(o) > PROC_HZ_MAX)
-        return error_create(ERROR_USAGE, "without BPF the rate is at most %u Hz", PROC_HZ_MAX);
+    if (!usable)
+        return last;
+    tell(o, last);
     return NULL;
 }
 
@@ -128,52 +86,12 @@ static struct error *go_first(const struct session *s)
     return NULL;
 }
 
-/* Opens the sampler. If that fails and the proc backend will do, warns and leaves s->sampler NULL. */
-static struct error *open_bpf(struct session *s, const struct sampler_options *options)
-{
-    const struct session_options *o = s->o;
-
-    if (o->backend == BACKEND_PROC)
-        return check_proc(o);
-    struct error *err = host_check(&s->host);
-    if (!err)
-        err = sampler_open(options, &s->sampler);
-    if (!err)
-        err = sideband_open(s->host.cpus, s->host.cpu_count, SIDEBAND_PAGES, &s->sideband);
-    if (!err) {
-        s->missing = privileges_missing(&s->host);
-        if (!o->quiet)
-            privileges_print_missing(&s->host, "pycap: ", o->messages);
-    }
-    if (!err || o->backend == BACKEND_BPF || err->code == ERROR_USAGE || err->code == ERROR_NO_MEMORY)
-        return err;
-    struct error *why_not = check_proc(o);
-    if (why_not) {
-        error_destroy(why_not);
-        return err;
-    }
-    sampler_close(s->sampler);
-    s->sampler = NULL;
-    session_go_as_started(s);
-    const char *why = error_text(err);
-    messages_line(o->messages, "only Python frames are recorded (--backend proc)%s: %.*s",
-                  event_list_wait(&o->events) == EVENT_NONE ? "" : ", and waits by reading all threads at a rate",
-                  (int)strcspn(why, "\n"), why);
-    error_destroy(err);
-    return NULL;
-}
-
-static bool takes_tables(const struct session_options *o)
-{
-    return o->unwind == UNWIND_TABLES || o->unwind == UNWIND_BOTH;
-}
-
 static struct error *set_up_files(struct session *s)
 {
     const struct session_options *o = s->o;
 
     s->rotates = o->rotate_ns || o->rotate_bytes;
-    TRY(files_check(o->output, s->rotates));
+    TRY(files_check(o->output, s->rotates || o->on_demand));
     TRY(host_read(&s->host));
     s->cpus = o->cpus ? o->cpus : s->host.cpus;
     s->cpu_count = o->cpus ? o->cpu_count : s->host.cpu_count;
@@ -187,10 +105,11 @@ static struct error *set_up_files(struct session *s)
     s->events = o->events;
     s->ticks = calloc((size_t)s->cpu_count * s->events.count, sizeof *s->ticks);
     s->file_ticks = calloc((size_t)s->cpu_count * s->events.count, sizeof *s->file_ticks);
+    s->settled = calloc((size_t)s->cpu_count * s->events.count, sizeof *s->settled);
     s->idle_ns = calloc(s->cpu_count, sizeof *s->idle_ns);
-    if (!s->ticks || !s->file_ticks || !s->idle_ns)
+    if (!s->ticks || !s->file_ticks || !s->settled || !s->idle_ns)
         return error_no_memory();
-    return NULL;
+    return flight_create(s);
 }
 
 /* While there is little to copy, and nobody has been read whom we do not trust. It is as prompt as we are. */
@@ -198,7 +117,7 @@ static struct error *set_up_writer(struct session *s)
 {
     const struct session_options *o = s->o;
     const struct output_options options = {
-        .files = {.pattern = o->output, .hostname = s->host.hostname, .rotates = s->rotates, .keep = o->keep},
+        .files = {.pattern = o->output, .hostname = s->host.hostname, .rotates = s->rotates || o->on_demand, .keep = o->keep},
         .archive = o->archive,
         .group = o->group,
         .status = o->status,
@@ -231,6 +150,20 @@ static struct error *set_up_manager(struct session *s)
     return s->o->command ? NULL : service_manager_create(!s->o->no_sandbox, s->o->messages, &s->manager);
 }
 
+/* An event that is reported before pycap is ready waits until it is. To all that are called pycap it may be reported (pkill). */
+static void hold_events(bool on_demand)
+{
+    sigset_t event;
+
+    if (!on_demand) {
+        signal(SIGUSR1, SIG_IGN);
+        return;
+    }
+    sigemptyset(&event);
+    sigaddset(&event, SIGUSR1);
+    sigprocmask(SIG_BLOCK, &event, NULL);
+}
+
 static void give_up_all(void)
 {
     privileges_leave_root();
@@ -246,6 +179,8 @@ static struct error *set_up_signals(struct session *s)
     sigaction(SIGHUP, NULL, &hangup);
     if (hangup.sa_handler != SIG_IGN || s->rotates) /* nohup means it */
         sigaddset(&signals, SIGHUP);
+    if (s->flight)
+        sigaddset(&signals, SIGUSR1);
     sigaddset(&signals, SIGCHLD);
     if (sigprocmask(SIG_BLOCK, &signals, NULL))
         return error_os(errno, "signals cannot be blocked");
@@ -258,64 +193,15 @@ static struct error *set_up_signals(struct session *s)
     return interrupt_init(give_up_all, s->o->command != NULL);
 }
 
-/* Where samples come from: the sampler and its side-band, or NULL where the proc backend is to do it. */
-static struct error *set_up_sources(struct session *s)
-{
-    const struct session_options *o = s->o;
-    bool tables = takes_tables(o), snapshots = session_takes_snapshots(o);
-    struct sampler_options sampler = {
-        .events = o->events,
-        .cpus = s->cpus,
-        .cpu_count = s->cpu_count,
-        .stack_bytes = tables || snapshots ? o->stack_bytes : 0,
-        .every_stack = snapshots,
-        .native = tables                                  ? WIRE_NATIVE_TABLES
-                  : o->unwind == UNWIND_FRAME_POINTERS ? WIRE_NATIVE_FRAME_POINTERS
-                                                       : WIRE_NATIVE_NONE,
-        .unconfigured = o->include_non_python && !o->pid_count && !o->command && !o->filter,
-        .table_bytes = o->table_bytes,
-        .kernel = o->kernel,
-        .python = true,
-        .ring_bytes = o->ring_bytes,
-        .wakers = o->wakers,
-        .timed = o->max_cpu > 0 || o->status,
-    };
-
-    return open_bpf(s, &sampler);
-}
-
 static struct error *set_up_tables(struct session *s)
 {
     struct tables_memory memory;
 
-    if (!s->sampler || !takes_tables(s->o))
+    if (!s->sampler || !session_takes_tables(s->o))
         return NULL;
     sampler_tables(s->sampler, &memory);
     TRY(tables_create(&memory, s->modules, &s->tables));
     return late_unwind_create(s->tables, &s->late_unwind);
-}
-
-/* How many times as often as by default samples are taken. */
-static uint64_t rate_factor(const struct event_list *events)
-{
-    uint64_t factor = 1;
-
-    for (uint32_t i = 0; i < events->count; i++) {
-        uint64_t times = event_hz(&events->list[i]) / QUOTAS_HZ;
-        if (times > factor)
-            factor = times;
-    }
-    return factor;
-}
-
-/* More samples meet more code and stacks, so what a process may have of them grows with their number. */
-static void scale_quotas(struct session *s)
-{
-    static const enum quota of_samples[] = {QUOTA_name_bytes, QUOTA_line_bytes, QUOTA_stack_bytes};
-    uint64_t pool = s->cpu_count > QUOTAS_CPUS ? s->cpu_count / QUOTAS_CPUS : 1;
-
-    for (size_t i = 0; i < sizeof of_samples / sizeof *of_samples; i++)
-        quotas_scale(s->processes->quotas, of_samples[i], rate_factor(&s->events), pool);
 }
 
 static struct error *set_up_sleepers(struct session *s)
@@ -329,6 +215,7 @@ static struct error *set_up_sleepers(struct session *s)
         .native = s->tables || o->unwind == UNWIND_FRAME_POINTERS,
         .snapshot_bytes = session_takes_snapshots(o) ? o->stack_bytes : 0,
         .max_cpu = o->max_cpu,
+        .at_once = o->at_once,
     };
 
     if (!s->sampler || event_list_wait(&s->events) == EVENT_NONE)
@@ -353,47 +240,27 @@ static struct error *set_up_tasks(struct session *s)
     return task_looks_create(&options, &s->tasks);
 }
 
-/* Without BPF: all events have the rate at which the threads are looked at. */
-static struct error *set_up_proc(struct session *s)
+static struct error *set_up_when(struct session *s)
 {
-    struct proc_sampler_options options = {.frequency_hz = session_looks_hz(s->o), .children = s->o->follow,
-                                           .clock_event = EVENT_NONE, .wait_event = EVENT_NONE};
+    const struct when_watch_options options = {.conditions = s->o->when, .processes = s->processes, .sampler = s->sampler};
 
-    for (uint32_t i = 0; i < s->events.count; i++) {
-        struct event *event = &s->events.list[i];
-        bool waits = event->source->kind == EVENT_WAIT;
-        if (event->source->kind == EVENT_TASK)
-            continue;
-        *(waits ? &options.wait_event : &options.clock_event) = i;
-        *event = (struct event){.source = waits ? event->source : proc_sampler_event(), .frequency_hz = options.frequency_hz};
-    }
-    return proc_sampler_create(s->processes, &options, &s->proc);
+    return s->o->when ? when_watch_create(&options, &s->when) : NULL;
 }
 
-/* What is known of processes, code and the kernel; nobody is in it yet. */
+/* What is known of code and the kernel; nothing is in it yet. */
 static struct error *set_up_knowledge(struct session *s)
 {
     const struct session_options *o = s->o;
-    struct processes_options processes = {
-        .tables = s->tables,
-        .sampler = s->sampler,
-        .whole_host = !o->pid_count && !o->command,
-        .follow = o->follow,
-        .include_non_python = o->include_non_python,
-        .filter = o->filter,
-    };
-    TRY(processes_create(&processes, s->modules, &s->processes));
-    scale_quotas(s);
-    if (!s->sampler)
-        TRY(set_up_proc(s));
+
     TRY(codes_create(&s->codes));
     TRY(source_table_create(&s->sources));
     TRY(kallsyms_create(&s->kallsyms));
-    /* Now, not when the first processes are waiting to be made known to the sampler. */
-    if (s->sampler && o->kernel)
-        TRY(kallsyms_load(s->kallsyms, now_ns()));
+    if (s->sampler && o->kernel) /* the sampler's programs are there, and get their names */
+        kallsyms_begin(s->kallsyms, privileges_drop_all, now_ns());
     TRY(waits_create(session_queue_wait, s->sampler ? session_blame : NULL, s, &s->waits));
     TRY(set_up_sleepers(s));
+    if (o->at_once)
+        TRY(census_create(s->waits, &s->census));
     TRY(set_up_tasks(s));
     s->growth_event = s->sampler ? event_list_first(&s->events, EVENT_GROWTH) : EVENT_NONE;
     if (s->growth_event != EVENT_NONE)
@@ -401,20 +268,14 @@ static struct error *set_up_knowledge(struct session *s)
     return queue_create(&s->queue);
 }
 
-/* Reads who is there already, and tells the sampler of those that are to be sampled. */
-static struct error *find_processes(struct session *s)
+/* Tells the sampler of those that were found and are to be sampled. */
+static struct error *begin_sampling(struct session *s)
 {
-    const struct session_options *o = s->o;
-
-    /* The side-band first: what starts while /proc is being read is reported by one or the other. */
-    if (s->sideband)
-        TRY(sideband_enable(s->sideband));
-    const uint32_t command_pid = (uint32_t)s->command.pid, *pids = o->command ? &command_pid : o->pids;
-    uint32_t count = o->command ? 1 : o->pid_count;
-    TRY(s->proc ? proc_sampler_follow(s->proc, pids, count) : processes_scan(s->processes, pids, count));
     modules_settle(s->modules, now_ns() + SETTLE_NS);
     TRY(processes_take_modules(s->processes));
-    if (o->pid_count)
+    if (s->sampler)
+        TRY(processes_begin_sampling(s->processes, s->sampler, s->tables));
+    if (s->o->pid_count)
         TRY(check_pids(s));
     advice_at_start(s);
     return processes_publish(s->processes, now_ns());
@@ -426,7 +287,7 @@ static struct error *set_up_output(struct session *s)
 
     s->start_ns = s->flushed_ns = s->status_ns = s->news_ns = s->forgotten_ns = now_ns();
     TRY(session_open_file(s, s->start_ns));
-    if (o->archive && files_are_one(o->archive, outputs_path(s->outputs))) /* by another path: the archive would replace it */
+    if (o->archive && outputs_path(s->outputs) && files_are_one(o->archive, outputs_path(s->outputs))) /* by another path: the archive would replace it */
         return error_create(ERROR_USAGE, "%s cannot be the trace and the archive", o->archive);
     TRY(settings_of_options(o, !s->sampler, &s->settings));
     if (s->missing)
@@ -464,9 +325,11 @@ struct error *session_set_up(struct session *s)
     const struct session_options *o = s->o;
 
     s->begun_ns = now_ns();
+    command_context_save(&s->context);
+    hold_events(o->on_demand);
     TRY(set_up_files(s));
     TRY(advice_check_pids(o));
-    command_context_save(&s->context);
+    s->context.error_fd = o->command_error_fd;
     TRY(go_first(s));
     TRY(set_up_writer(s));
     TRY(set_up_note(s));
@@ -480,34 +343,42 @@ struct error *session_set_up(struct session *s)
         TRY(outputs_open_archive(s->outputs, &sink));
         TRY(bundle_create(&bundle, &sink, &s->bundle)); /* what cannot be written is better known now */
     }
-    TRY(set_up_sources(s));
-    TRY(set_up_tables(s));
-    TRY(set_up_knowledge(s));
-    if (o->command)
+    if (o->command) /* before there are threads */
         TRY(command_fork(o->command, &s->context, &s->command));
     modules_hold(s->modules, o->archive != NULL); /* raises a limit, which the command does not inherit */
-    TRY(find_processes(s));
+    TRY(session_begin_sources(s));
+    TRY(session_find_processes(s)); /* while the sampler is loaded */
+    TRY(session_end_sources(s));
+    TRY(set_up_tables(s));
+    TRY(set_up_knowledge(s));
+    TRY(begin_sampling(s));
     TRY(session_check_memory(s));
+    TRY(set_up_when(s));
     TRY(set_up_output(s));
     TRY(set_up_builder(s));
     struct budget_use use = session_use(s, s->start_ns);
     uint64_t rate = o->frequency_hz ? o->frequency_hz : PERIODS_RATE;
     budget_init(&s->budget, &(struct budget_options){rate, o->max_cpu, o->max_bytes, o->max_memory,
                                                      event_list_least(&o->events, rate)}, &use);
-    return trace_builder_begin_epoch(s->builder, s->start_ns);
+    TRY(trace_builder_begin_epoch(s->builder, s->start_ns));
+    return flight_begin(s, s->start_ns);
 }
 
 void session_tear_down(struct session *s)
 {
+    sampler_start_destroy(s->sampler_start);
     errand_threads_end();
     trace_builder_destroy(s->builder);
     trace_writer_destroy(s->writer);
     bundle_destroy(s->bundle);
+    flight_destroy(s);
     outputs_destroy(s->outputs);
     service_manager_destroy(s->manager);
     sleepers_destroy(s->sleepers);
+    census_destroy(s->census);
     task_looks_destroy(s->tasks);
     waits_destroy(s->waits);
+    when_watch_destroy(s->when);
     growth_destroy(s->growth);
     queue_destroy(s->queue);
     kallsyms_destroy(s->kallsyms);
@@ -523,6 +394,7 @@ void session_tear_down(struct session *s)
     command_deinit(&s->command);
     note_file_destroy(s->note_file);
     free(s->ticks);
+    free(s->settled);
     free(s->idle_ns);
     if (s->command_fd >= 0)
         close(s->command_fd);

@@ -12,7 +12,5 @@
 struct error *session_set_up(struct session *s);
 /* Closes and frees everything in `s`, however much of it was set up. */
 void session_tear_down(struct session *s);
-/* Restores the nice value that pycap was started with, unless --nice was given. */
-void session_go_as_started(const struct session *s);
 
 #endif

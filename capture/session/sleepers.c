@@ -14,6 +14,9 @@
 /* A pass over all threads takes less than this share of time, and comes no more often than this. */
 #define PASS_SHARE 400
 #define PASS_NS WIRE_WAIT_LONG_NS
+/* Where each thread's stack is wanted at once. */
+#define PASS_AT_ONCE_SHARE 4
+#define PASS_AT_ONCE_NS (10 * NS_PER_MS)
 /* At the end waits count that have lasted so long. */
 #define LAST_NS (10 * NS_PER_MS)
 /* Stacks are read for so long at a time; at the end for longer, since nothing comes after. */
@@ -93,9 +96,13 @@ static struct error *on_sleeper(void *ctx, const void *message, uint32_t len_byt
 static struct error *pass(struct sleepers *s, uint64_t time_ns, uint64_t noted_ns, uint64_t stackless_ns)
 {
     TRY(sampler_sleepers(s->o.sampler, noted_ns, stackless_ns, on_sleeper, s));
-    uint64_t rest_ns = (now_ns() - time_ns) * PASS_SHARE;
+    uint64_t rest_ns = (now_ns() - time_ns) * (s->o.at_once ? PASS_AT_ONCE_SHARE : PASS_SHARE);
+    uint64_t least_ns = s->o.at_once ? PASS_AT_ONCE_NS : PASS_NS;
     /* The first one only notes who sleeps. */
-    s->pass_due_ns = time_ns + (s->passes++ ? rest_ns > PASS_NS ? rest_ns : PASS_NS : NOTED_NS);
+    if (!s->passes++)
+        s->pass_due_ns = time_ns + (s->o.at_once ? 0 : NOTED_NS);
+    else
+        s->pass_due_ns = time_ns + (rest_ns > least_ns ? rest_ns : least_ns);
     return NULL;
 }
 
@@ -116,7 +123,7 @@ static void add_python(struct sleepers *s, const struct process *p, const struct
     w->config.process = *wire;
     w->config.thread_pointer = thread_pointer;
     w->config.stack_pointer = m->registers[ARCH_SP];
-    s->reader.pid = (pid_t)m->tgid;
+    s->reader.pid = (pid_t)m->tid; /* the first thread may have ended, and has no memory then */
     s->reader.read_errno = 0;
     python_reader_find(&s->reader);
     if (!w->result.tstate) {
@@ -139,7 +146,7 @@ static void read_stack(struct sleepers *s, struct wire_sample *m)
     if (m->stack_size && m->stack_size + ARCH_RED_ZONE_BYTES < len)
         len = m->stack_size + ARCH_RED_ZONE_BYTES;
     m->flags |= WIRE_STACK_BELOW;
-    m->stack_len_bytes = (uint32_t)target_read_some((pid_t)m->tgid, wire_stack_address(m), s->stack, len);
+    m->stack_len_bytes = (uint32_t)target_read_some((pid_t)m->tid, wire_stack_address(m), s->stack, len);
 }
 
 /* Leaves of the stack what the sample is to have: a copy for pysym, or all of it if unwinding is to be tried again. */
@@ -229,6 +236,7 @@ static struct error *read_sleeper(struct sleepers *s, const struct sleeper *slee
         return NULL;
     s->len_bytes = 0;
     add(s, found, sizeof *found + found->kernel_count * sizeof(uint64_t));
+    m->flags &= ~(uint32_t)WIRE_STACK_UNREAD;
     if (!p) {
         m->thread_handle = 0;
     } else if (!quota_take(s->o.processes->quotas, p->slot, QUOTA_sleeper_us, 1, began_ns)) {
@@ -258,7 +266,7 @@ static struct error *read_some(struct sleepers *s, uint64_t time_ns, uint64_t sl
         TRY(read_sleeper(s, &s->todo.data[s->done++]));
     if (s->done == s->todo.count)
         s->done = s->todo.count = 0;
-    uint64_t spent_ns = now_ns() - began_ns;
+    uint64_t spent_ns = s->o.at_once ? 0 : now_ns() - began_ns;
     s->read_due_ns = now_ns() + (s->o.max_cpu > 0 ? (uint64_t)((double)spent_ns * (1 / s->o.max_cpu - 1)) : spent_ns);
     return NULL;
 }
@@ -266,7 +274,7 @@ static struct error *read_some(struct sleepers *s, uint64_t time_ns, uint64_t sl
 struct error *sleepers_run(struct sleepers *s, uint64_t time_ns)
 {
     if (time_ns >= s->pass_due_ns)
-        TRY(pass(s, time_ns, NOTED_NS, WIRE_WAIT_LONG_NS));
+        TRY(s->o.at_once ? pass(s, time_ns, 0, 0) : pass(s, time_ns, NOTED_NS, WIRE_WAIT_LONG_NS));
     return read_some(s, time_ns, SLICE_NS);
 }
 

@@ -30,6 +30,7 @@ struct sleepers_options {
     bool native;                 /* find native frames */
     uint32_t snapshot_bytes;     /* so much of the stack is part of the sample; 0: nothing */
     double max_cpu;              /* share of a CPU that reading may take; 0: half of one */
+    bool at_once;                /* each thread's stack is wanted now: passes and reading take what they need */
 };
 
 struct sleepers;

@@ -4,6 +4,8 @@
 
 #include "capture/host/messages.h"
 #include "capture/host/quotas.h"
+#include "capture/session/flight.h"
+#include "capture/session/session_accounts.h"
 #include "capture/session/session_budget.h"
 #include "capture/session/session_files.h"
 #include "capture/trace/trace_losses.h"
@@ -136,7 +138,27 @@ static void put_cost(const struct session *s, struct buf *out)
 static void put_files(const struct session *s, struct buf *out)
 {
     put_count(out, "pycap_written_bytes_total", "Bytes that were written to traces.", session_bytes(s));
-    put_count(out, "pycap_files_total", "Traces that were begun; more than one with --rotate.", s->file_count);
+    put_count(out, "pycap_files_total", "Traces that were begun; more than one with --rotate and --on-demand.", s->file_count);
+    struct output_backlog backlog = outputs_backlog(s->outputs, false);
+    if (backlog.room != OUTPUT_ROOM_FILE)
+        put_one(out, "pycap_unread_bytes", "gauge", "Bytes of the trace that the reader of the pipe has not taken yet.",
+                (double)backlog.len_bytes);
+}
+
+static void put_flight(const struct session *s, uint64_t time_ns, struct buf *out)
+{
+    struct flight_counts c = flight_counts(s);
+
+    metrics_family(out, "pycap_events_total", "counter", "Events for which --on-demand writes a file, by what reported them.");
+    metrics_put_u64(out, "pycap_events_total", "by", "signal", c.signals);
+    metrics_put_u64(out, "pycap_events_total", "by", "condition", c.conditions);
+    put_count(out, "pycap_event_files_total", "Files of events that are complete. An event that came while one was written has no file of its own.",
+              c.files);
+    put_count(out, "pycap_event_failures_total", "Events whose file could not be written.", c.failed);
+    put_one(out, "pycap_event_written", "gauge", "1 while the file of an event is written, 0 while pycap stands by.", flight_writes(s));
+    put_one(out, "pycap_kept_bytes", "gauge", "Bytes of the trace that are kept in memory.", (double)flight_kept_bytes(s));
+    put_one(out, "pycap_kept_seconds", "gauge", "How far back what is kept in memory reaches. Less than --before: pycap has just begun, "
+            "or --max-memory is too little.", seconds(time_ns - flight_kept_since_ns(s)));
 }
 
 static void write_file(struct session *s, uint64_t time_ns, bool ended)
@@ -152,6 +174,8 @@ static void write_file(struct session *s, uint64_t time_ns, bool ended)
     put_rate(s, &text);
     put_cost(s, &text);
     put_files(s, &text);
+    if (s->flight)
+        put_flight(s, time_ns, &text);
     s->drained_most_bytes = 0;
     struct error *err = text.bad ? error_no_memory() : outputs_publish(s->outputs, text.data, text.len_bytes);
     if (err && !s->status_file_failed) {

@@ -32,6 +32,8 @@
 #define LOOPS_MAX 16
 /* How long the last looks may take together. */
 #define LAST_SLICE_NS (500 * NS_PER_MS)
+/* How soon it is found out again who is there, when another interpreter or asyncio was found. */
+#define MEET_LEAST_NS (50 * NS_PER_MS)
 
 /* What /proc says of a thread: time on a CPU, and how often it was given one. */
 struct loop_state {
@@ -47,6 +49,8 @@ struct note {
     uint64_t read_ns;   /* the last look that was no skip */
     uint32_t round;     /* in which it was last met */
     bool had_tasks, told; /* counted as a process with tasks; as one whose tasks cannot be read */
+    bool unreadable;      /* when it was last met: its files may not have been inspected yet */
+    bool incomplete;      /* there were tasks that the last look did not read */
     bool may_be_still;   /* the loops slept when they were read: `loops` says what they had done */
     uint32_t loop_count; /* of those that are known */
     struct loop_state loops[LOOPS_MAX];
@@ -61,7 +65,8 @@ struct task_looks {
     struct map note_of; /* life -> index of notes */
     uint32_t round, cursor;
     uint64_t begun_ns, due_ns;
-    uint64_t meet_ns; /* when to find out again who is there */
+    uint64_t met_ns, meet_ns; /* when it was found out who is there; when to do so again */
+    uint64_t learned;         /* as processes_counts() said then */
     uint64_t paid_until_ns; /* the same for looks at all processes */
     uint64_t random;
     uint64_t put_count;
@@ -219,6 +224,7 @@ static struct error *read_tasks(struct task_looks *l, struct note *n, const stru
     n->looked_ns = n->read_ns = l->table.time_ns;
     known &= same_loops(n, &l->table);
     n->may_be_still = known && loops_slept(n);
+    n->incomplete = l->table.unread;
     l->losses[LOSS_task_unread] += l->table.unread;
     l->losses[LOSS_task_changed] += l->table.changed;
     if (l->table.tasks.count && !n->had_tasks) {
@@ -289,6 +295,9 @@ static struct error *meet(struct task_looks *l, uint64_t time_ns)
     uint32_t cursor = 0;
 
     l->round++;
+    l->met_ns = time_ns;
+    l->meet_ns = time_ns + l->o.period_ns / 2;
+    l->learned = processes_counts(l->o.processes).learned;
     for (const struct process *p; (p = processes_next(l->o.processes, &cursor));) {
         if (p->ended_ns || !processes_wants(l->o.processes, p) || !process_has_python(p))
             continue;
@@ -296,9 +305,13 @@ static struct error *meet(struct task_looks *l, uint64_t time_ns)
         if (!n)
             return error_no_memory();
         n->round = l->round;
-        if (!is_readable(l, n, p)) {
+        bool was_unreadable = n->unreadable;
+        n->unreadable = !is_readable(l, n, p);
+        if (n->unreadable) {
             n->looked_ns = time_ns;
             n->due_ns = time_ns + l->o.period_ns;
+        } else if (was_unreadable) {
+            n->due_ns = time_ns;
         }
     }
     for (size_t i = 0; i < l->notes.count;) {
@@ -335,12 +348,13 @@ static struct error *look_at_some(struct task_looks *l, uint64_t time_ns)
 
 struct error *task_looks_run(struct task_looks *l, uint64_t time_ns)
 {
+    /* What is found in a process once its files were inspected is not to wait for a period: the recording may be shorter. */
+    if (l->due_ns > l->met_ns + MEET_LEAST_NS && processes_counts(l->o.processes).learned != l->learned)
+        l->due_ns = l->meet_ns = l->met_ns + MEET_LEAST_NS;
     if (time_ns < l->due_ns)
         return NULL;
-    if (time_ns >= l->meet_ns) { /* which takes its time, where there are thousands of processes */
+    if (time_ns >= l->meet_ns) /* which takes its time, where there are thousands of processes */
         TRY(meet(l, time_ns));
-        l->meet_ns = time_ns + l->o.period_ns / 2;
-    }
     return look_at_some(l, time_ns);
 }
 
@@ -360,7 +374,7 @@ struct error *task_looks_finish(struct task_looks *l, uint64_t time_ns)
     for (size_t i = 0; i < l->notes.count && now_ns() - time_ns < LAST_SLICE_NS; i++) {
         struct note *n = &l->notes.data[i];
         const struct process *p = processes_find(l->o.processes, n->owner.tgid);
-        if (n->had_tasks && p && p->life == n->owner.life && is_readable(l, n, p))
+        if ((n->had_tasks || n->incomplete || !n->read_ns) && p && p->life == n->owner.life && is_readable(l, n, p))
             TRY(look(l, n, p));
     }
     return task_waits_cut(l->waits, now_ns());

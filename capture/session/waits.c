@@ -150,6 +150,13 @@ const struct wire_sample *waits_unread(const struct waits *w, uint32_t tid, uint
     return p && p->progress == UNREAD && p->sample->time_ns == out_ns ? p->sample : NULL;
 }
 
+const struct wire_sample *waits_kept(const struct waits *w, uint32_t tid)
+{
+    const struct pending *p = find(w, tid);
+
+    return p && p->progress == COMPLETE ? p->sample : NULL;
+}
+
 struct error *waits_complete(struct waits *w, const struct wire_sample *sample, uint32_t len_bytes)
 {
     return waits_unread(w, sample->tid, sample->time_ns) ? keep(w, sample, len_bytes, COMPLETE) : NULL;
@@ -234,7 +241,10 @@ static struct error *put_piece(struct waits *w, struct pending *p, uint64_t time
 
     p->paid_ns += len_ns;
     add_blame(w, p);
-    return hand_on(w, p, time_ns, len_ns);
+    p->sample->flags |= WIRE_LASTS;
+    struct error *err = hand_on(w, p, time_ns, len_ns);
+    p->sample->flags &= ~(uint32_t)WIRE_LASTS;
+    return err;
 }
 
 struct error *waits_piece(struct waits *w, uint32_t tid, uint64_t time_ns)

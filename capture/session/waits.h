@@ -6,7 +6,7 @@
  *
  * What a wait becomes are samples: the sampler's message with the time at which the piece ended, its length as the period
  * and its kind. When a thread was woken before it had a CPU, the rest of the wait is a sample of its own. All but the first
- * of a wait have WIRE_CONTINUES. What the call site owes, and who woke the thread, comes with the last of each
+ * of a wait have WIRE_CONTINUES, pieces of one that goes on have WIRE_LASTS. What the call site owes, and who woke the thread, comes with the last of each
  * kind. Each piece has as its blame how long others waited since the piece before for what the thread holds.
  */
 #ifndef CAPTURE_SESSION_WAITS_H
@@ -37,6 +37,8 @@ struct error *waits_begin(struct waits *w, const struct wire_sample *sample, uin
 struct error *waits_begin_unread(struct waits *w, const struct wire_sample *sample, uint32_t len_bytes);
 /* The message of the thread's wait that began at `out_ns`, as long as it goes on and is unread; else NULL. Valid until the next call. */
 const struct wire_sample *waits_unread(const struct waits *w, uint32_t tid, uint64_t out_ns);
+/* The message of the wait that the thread is in, once its stacks are in it; NULL: none is kept. Valid until the next call. */
+const struct wire_sample *waits_kept(const struct waits *w, uint32_t tid);
 /* The message of an unread wait with all that was read: a copy takes the place of the one before. */
 struct error *waits_complete(struct waits *w, const struct wire_sample *sample, uint32_t len_bytes);
 /*

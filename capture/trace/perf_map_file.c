@@ -243,8 +243,8 @@ struct error *perf_map_file_write(struct perf_map_file *m, const struct process 
             .module = perf_map_file_module(m, p, w, epoch), .time_ns = time_ns, .file_size = (uint64_t)st.st_size};
         bool written;
         err = put_text(p, all->quotas, w, &record, fd, &written);
-        if (written) {
-            *cut = record.file_size > PERF_MAP_MAX_BYTES;
+        *cut = written && (record.file_size > PERF_MAP_MAX_BYTES || trace_writer_epoch_full(w));
+        if (written && !trace_writer_epoch_full(w)) { /* else it is tried again */
             m->written_size = record.file_size;
             m->written_mtime_ns = timespec_ns(st.st_mtim);
         }

@@ -49,8 +49,8 @@ uint32_t perf_map_file_module(struct perf_map_file *m, const struct process *p, 
 void perf_map_file_hold(struct perf_map_file *m, const struct process *p);
 /*
  * Writes the process's symbols into the trace, if the file exists, can be trusted and has changed since it was last
- * written, and if the process's quota allows it. Call where samples fell into its generated code. Sets `*cut` when the file was longer than
- * PERF_MAP_MAX_BYTES. A missing file is no error.
+ * written, and if the process's quota allows it. Call where samples fell into its generated code. Sets `*cut` when the file was
+ * longer than PERF_MAP_MAX_BYTES, or the epoch is full: then the next call tries again. A missing file is no error.
  */
 struct error *perf_map_file_write(struct perf_map_file *m, const struct process *p, struct processes *all,
                                   struct trace_writer *w, uint64_t epoch, uint64_t time_ns, bool *cut);

@@ -177,10 +177,22 @@ struct error *trace_builder_thread_ended(struct trace_builder *b, const struct w
     struct process *p = process_of(b, t);
 
     if (p)
-        TRY(put_times(b, p, t, 0, !quota_take(b->o.processes->quotas, p->slot, QUOTA_thread_times, 1, t->switched_ns)));
+        TRY(put_times(b, p, t, 0, trace_writer_epoch_full(b->o.writer) || !quota_take(b->o.processes->quotas, p->slot, QUOTA_thread_times, 1, t->switched_ns)));
     for (uint32_t i = 0; i < WIRE_NEAR_SITES; i++)
         trace_builder_owed(b, t->near[i].key, &t->near[i].site, t->switched_ns);
     forget_account(b, t->tid);
+    return NULL;
+}
+
+struct error *trace_builder_thread_state(struct trace_builder *b, struct process *p, uint32_t tid, uint64_t time_ns,
+                                         enum trace_kernel_state state, uint64_t since_ns)
+{
+    const struct wire_thread thread = {.tgid = p->tgid, .tid = tid, .switched_ns = time_ns};
+    struct trace_thread_state record = {.time_ns = time_ns, .state = state, .since_ns = since_ns};
+
+    TRY(find_thread(b, p, &thread, &record.thread));
+    if (record.thread)
+        trace_writer_put(b->o.writer, TRACE_thread_state, &record);
     return NULL;
 }
 

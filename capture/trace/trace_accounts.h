@@ -18,6 +18,9 @@ struct error *trace_builder_thread(struct trace_builder *b, const struct wire_th
  * ended more threads than one process may.
  */
 struct error *trace_builder_thread_ended(struct trace_builder *b, const struct wire_thread *thread);
+/* Writes what a thread of a recorded process did at `time_ns`; since_ns 0: it runs, or it is not known since when. */
+struct error *trace_builder_thread_state(struct trace_builder *b, struct process *p, uint32_t tid, uint64_t time_ns,
+                                         enum trace_kernel_state state, uint64_t since_ns);
 /* Counts the waiting time that no sample stands for as a loss. Call when all threads have been written for the last time. */
 void trace_builder_count_unwritten(struct trace_builder *b);
 

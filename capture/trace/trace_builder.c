@@ -54,6 +54,11 @@ uint64_t trace_builder_unwanted(const struct trace_builder *b, uint32_t event, u
     return cpu < CPUS_MAX ? b->events[event].unwanted[cpu] : 0;
 }
 
+uint64_t trace_builder_handled(const struct trace_builder *b, uint32_t event, uint32_t cpu)
+{
+    return cpu < CPUS_MAX ? b->events[event].handled[cpu] : 0;
+}
+
 uint64_t trace_builder_codes_bytes(const struct trace_builder *b)
 {
     return trace_notes_codes_bytes(&b->notes);
@@ -81,12 +86,17 @@ struct trace_builder_counts trace_builder_counts(const struct trace_builder *b)
     return b->counts;
 }
 
+uint64_t trace_builder_file_samples(const struct trace_builder *b)
+{
+    return b->file_samples;
+}
+
 uint64_t trace_builder_event_samples(const struct trace_builder *b, uint32_t event)
 {
     return b->events[event].samples;
 }
 
-static void put_clock(struct trace_builder *b)
+void trace_builder_clock(struct trace_builder *b)
 {
     struct trace_clock c = {
         .monotonic_ns = clock_ns(CLOCK_MONOTONIC),
@@ -95,6 +105,11 @@ static void put_clock(struct trace_builder *b)
     };
 
     trace_writer_put(b->o.writer, TRACE_clock, &c);
+}
+
+void trace_builder_drop_samples(struct trace_builder *b, bool drop)
+{
+    b->drops_samples = drop;
 }
 
 void trace_builder_hold_perf_maps(struct trace_builder *b)
@@ -125,7 +140,7 @@ static void begin_epoch(struct trace_builder *b)
     b->blame_id = 0;
     map_clear(&b->kernel_frames);
     wait_sites_clear(b);
-    put_clock(b);
+    trace_builder_clock(b);
     struct trace_host host = {
         .hostname = trace_writer_cstr(w, h->hostname),
         .kernel_release = trace_writer_cstr(w, h->release),
@@ -149,19 +164,22 @@ static void begin_epoch(struct trace_builder *b)
 static struct error *next_epoch(struct trace_builder *b, uint64_t time_ns)
 {
     TRY(trace_sources_end_epoch(b));
-    put_clock(b);
+    trace_builder_clock(b);
     trace_writer_new_epoch(b->o.writer, time_ns);
     begin_epoch(b);
     return NULL;
 }
 
-/* Writes a perf map, in a new epoch where this one may have no room for it: there may be very many. */
+/*
+ * Writes a perf map, in a new epoch where this one may have no room for it: there may be very many, and a pipe's reader may have
+ * stopped meanwhile.
+ */
 static struct error *put_perf_map(struct trace_builder *b, struct process_note *n, uint64_t time_ns)
 {
     struct trace_writer *w = b->o.writer;
     bool cut, full = trace_writer_full(w);
 
-    if (trace_writer_epoch_room(w) < PERF_MAP_MAX_BYTES && trace_writer_epoch_fits(w))
+    if ((trace_writer_epoch_full(w) || trace_writer_epoch_room(w) < PERF_MAP_MAX_BYTES) && trace_writer_epoch_fits(w))
         TRY(next_epoch(b, time_ns));
     TRY(perf_map_file_write(&n->perf_map, n->process, b->o.processes, w, b->epoch, time_ns, &cut));
     b->losses[LOSS_perf_map_cut] += cut || trace_writer_full(w) != full;
@@ -279,22 +297,34 @@ void trace_builder_period(struct trace_builder *b, uint32_t event, uint64_t time
     b->events[event].period = period;
 }
 
+/* What a file has once, the next one gets, too: what processes have of memory, and symbols of generated code. */
+static void write_again(struct trace_builder *b)
+{
+    b->memory.file++;
+    for (size_t i = 0; i < b->notes.processes.count; i++) {
+        if (b->notes.processes.data[i])
+            b->notes.processes.data[i]->perf_map.written_size = 0;
+    }
+}
+
 struct error *trace_builder_next_file(struct trace_builder *b, struct trace_writer *writer, uint64_t time_ns)
 {
     b->o.writer = writer;
     b->begun = false;
     b->file_samples = 0;
-    b->memory.file++;
-    for (size_t i = 0; i < b->notes.processes.count; i++) {
-        if (b->notes.processes.data[i])
-            b->notes.processes.data[i]->perf_map.written_size = 0; /* so that the next file gets the symbols, too */
-    }
+    write_again(b);
     return trace_builder_begin_epoch(b, time_ns);
+}
+
+struct error *trace_builder_next_part(struct trace_builder *b, uint64_t time_ns)
+{
+    write_again(b);
+    return next_epoch(b, time_ns);
 }
 
 void trace_builder_end(struct trace_builder *b, uint64_t time_ns, uint32_t reason, uint64_t lost)
 {
-    put_clock(b);
+    trace_builder_clock(b);
     struct trace_end record = {
         .time_ns = time_ns,
         .reason = reason,

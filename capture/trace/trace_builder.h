@@ -19,6 +19,8 @@ void trace_builder_destroy(struct trace_builder *b);
 struct error *trace_builder_begin_epoch(struct trace_builder *b, uint64_t time_ns);
 /* Continues in another file, which is complete in itself. Call trace_builder_end() on the previous file first. */
 struct error *trace_builder_next_file(struct trace_builder *b, struct trace_writer *writer, uint64_t time_ns);
+/* Continues in the same file, with an epoch that depends on none before it: what a file has once is written again. */
+struct error *trace_builder_next_part(struct trace_builder *b, uint64_t time_ns);
 /* The callbacks by which the table of processes reports changes to the builder. */
 struct processes_events trace_builder_process_events(struct trace_builder *b);
 /* Handles a message of the sampler: the contents of a code object. */
@@ -28,6 +30,11 @@ struct error *trace_builder_code(struct trace_builder *b, const struct wire_code
  * loss.
  */
 struct error *trace_builder_sample(struct trace_builder *b, const struct wire_sample *sample, uint32_t len_bytes);
+/*
+ * Whether samples are left out from here on, and counted as reader_slow, because the reader of the pipe that is written to is
+ * slow. What else is recorded is written all the same.
+ */
+void trace_builder_drop_samples(struct trace_builder *b, bool drop);
 /* Opens the perf map files of generated code while their processes live. Call periodically; it paces itself. */
 void trace_builder_hold_perf_maps(struct trace_builder *b);
 /* Writes the perf map files of all processes. Call before trace_builder_losses() and the end of a file. */
@@ -38,6 +45,12 @@ void trace_builder_meta(struct trace_builder *b, const char *key, const char *va
 void trace_builder_period(struct trace_builder *b, uint32_t event, uint64_t time_ns, uint64_t period, const char *why);
 /* Returns how many samples of an event from a CPU have been discarded so far because their process is not recorded. */
 uint64_t trace_builder_unwanted(const struct trace_builder *b, uint32_t event, uint32_t cpu);
+/* The samples of an event from a CPU that the builder was given so far, whatever became of them; of a wait its beginning. */
+uint64_t trace_builder_handled(const struct trace_builder *b, uint32_t event, uint32_t cpu);
+/* The samples of all kinds in the file so far, as its END counts them. */
+uint64_t trace_builder_file_samples(const struct trace_builder *b);
+/* Writes what the clocks say now. */
+void trace_builder_clock(struct trace_builder *b);
 /* Writes the record that ends a file. `reason` is an enum trace_end_reason, `lost` the number of samples lost. */
 void trace_builder_end(struct trace_builder *b, uint64_t time_ns, uint32_t reason, uint64_t lost);
 

@@ -31,6 +31,8 @@ void trace_define_event(struct trace_builder *b, uint32_t i)
 
     trace_writer_put(b->o.writer, TRACE_event, &event);
     b->events[i].trace_id = event.id;
+    if (event.kind == TRACE_EVENT_ON_CPU && !strcmp(asked->source->unit, "ns"))
+        trace_writer_clock(b->o.writer, event.id, event.period);
 }
 
 uint32_t trace_define_module(struct trace_builder *b, struct module *m)
@@ -77,7 +79,8 @@ uint32_t trace_define_module(struct trace_builder *b, struct module *m)
 
 static void put_mapping(struct trace_builder *b, struct process_note *n, const struct code_mapping *m)
 {
-    bool named = m->build_id_len; /* which names the file; device and inode would only make the trace larger */
+    /* A build ID names the file; device and inode would only make the trace larger. */
+    bool named = m->module && m->module->identity.build_id_len;
     struct trace_mapping record = {
         .process = n->record.id,
         .time_ns = code_mappings_time(&n->process->mappings, m),

@@ -24,6 +24,8 @@ void trace_builder_event_losses(const struct trace_builder *b, uint32_t event, u
     losses[LOSS_process_gone] += b->events[event].process_gone;
     losses[LOSS_file_full] += b->events[event].file_full;
     losses[LOSS_epoch_full] += b->events[event].epoch_full;
+    losses[LOSS_reader_slow] += b->events[event].reader_slow;
+    losses[LOSS_growth_owed] += b->events[event].unread_bytes;
 }
 
 /* Whether a record that was just put was left out. */

@@ -64,13 +64,16 @@ struct trace_builder {
     struct builder_event {
         uint32_t trace_id; /* in this epoch */
         uint64_t period;   /* as last written to the trace: the weight of samples that carry none */
-        uint64_t process_gone, file_full, epoch_full; /* samples not written, by reason; the other losses are in `losses` */
+        uint64_t process_gone, file_full, epoch_full, reader_slow; /* samples not written, by reason; the other losses are in `losses` */
+        uint64_t unread_bytes; /* of samples of memory growth, those that reader_slow counts */
         uint64_t value; /* of the samples that were written, in the event's unit */
         uint64_t samples; /* that were written, over all files */
         uint64_t written[LOSS_LIMIT];
         uint64_t unwanted[CPUS_MAX];
+        uint64_t handled[CPUS_MAX]; /* samples that came */
     } events[WIRE_EVENT_MAX]; /* as wire_sample.event numbers them */
     uint32_t blame_id; /* the event of blame in this epoch; 0: it has none so far */
+    bool drops_samples; /* the reader of the pipe is slow */
     bool begun;       /* the records that begin the writer's first epoch are written */
     struct map kernel_frames; /* address -> frame id, of this epoch */
     uint64_t losses[LOSS_LIMIT], written[LOSS_LIMIT];

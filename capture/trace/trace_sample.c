@@ -2,6 +2,7 @@
 /* Writes samples: finds the owner of each, finds the ids of its stacks, and writes one record. */
 #include <string.h>
 
+#include "capture/process/process.h"
 #include "capture/trace/blame.h"
 #include "capture/trace/kernel_cut.h"
 #include "capture/trace/sample_labels.h"
@@ -18,6 +19,13 @@ static void count_unwanted(struct trace_builder *b, const struct wire_sample *m)
     if (m->flags & WIRE_CONTINUES)
         return;
     b->events[m->event].unwanted[m->cpu < CPUS_MAX ? m->cpu : 0]++;
+}
+
+static void count_unread(struct trace_builder *b, const struct wire_sample *m)
+{
+    b->events[m->event].reader_slow++;
+    if (b->o.events.list[m->event].source->kind == EVENT_GROWTH)
+        b->events[m->event].unread_bytes += m->period;
 }
 
 /* The parts of a sample's message. The pointers point into the message. */
@@ -93,11 +101,21 @@ static struct error *find_owner(struct trace_builder *b, const struct wire_sampl
         b->events[m->event].file_full++;
         return NULL;
     }
+    if (b->drops_samples) {
+        count_unread(b, m);
+        return NULL;
+    }
     if (!p->configured && b->o.include_non_python)
         TRY(processes_configure(b->o.processes, p));
     *thread = process_thread(p, m->tid);
     *note = *thread ? trace_notes_process(&b->notes, p) : NULL;
     return *note ? NULL : error_no_memory();
+}
+
+/* Whether it is of a thread of Python that slept, and that has no stack because its turn to be read did not come. */
+static bool is_unread(const struct wire_sample *m, const struct process *p)
+{
+    return m->flags & WIRE_STACK_UNREAD && process_has_python(p);
 }
 
 /* Returns how the walk of the Python frames ended; corrects the sampler's answer where user space knows more. */
@@ -109,6 +127,8 @@ static uint32_t end_of_python(struct trace_builder *b, const struct wire_sample 
         end = LOSS_stale_config;
     else if (m->flags & WIRE_UNCONFIGURED && p->python)
         end = LOSS_not_yet_known;
+    else if (is_unread(m, p))
+        end = LOSS_sleeper_unread;
     if (end != m->python_end)
         b->losses[end]++;
     return end;
@@ -125,9 +145,12 @@ static struct error *complete_native(struct trace_builder *b, const struct proce
         TRY(late_unwind_run(b->o.late_unwind, p, s->m, s->stack, native));
     if (native->end > LOSS_complete)
         b->losses[native->end]++;
-    /* When not all processes are recorded, the sampler does not unwind one that may turn out not to be wanted. */
-    if (python_end == LOSS_not_yet_known && !native->end && b->o.late_unwind)
-        native->end = LOSS_not_yet_known;
+    /*
+     * When not all processes are recorded, the sampler does not unwind one that may turn out not to be wanted. Of a thread whose
+     * turn did not come no stack was read.
+     */
+    if ((python_end == LOSS_not_yet_known || python_end == LOSS_sleeper_unread) && !native->end && b->o.late_unwind)
+        native->end = python_end;
     return NULL;
 }
 
@@ -264,7 +287,7 @@ static void count_sample(struct trace_builder *b, struct process_note *n, const 
     b->file_samples++;
     if (m->python_end == LOSS_complete)
         b->counts.python_complete++;
-    else if (m->python_end)
+    else if (m->python_end || is_unread(m, n->process))
         b->counts.python_cut++;
     else
         b->counts.no_python++;
@@ -283,8 +306,11 @@ struct error *trace_builder_sample(struct trace_builder *b, const struct wire_sa
         .cpu = m->cpu,
         .flags = (m->flags & WIRE_IN_KERNEL ? TRACE_SAMPLE_KERNEL : 0) |
                  (m->flags & WIRE_GIL_KNOWN ? TRACE_SAMPLE_GIL_KNOWN : 0) |
-                 (m->flags & WIRE_GIL ? TRACE_SAMPLE_GIL : 0) | (m->flags & WIRE_CONTINUES ? TRACE_SAMPLE_CONTINUES : 0),
+                 (m->flags & WIRE_GIL ? TRACE_SAMPLE_GIL : 0) | (m->flags & WIRE_CONTINUES ? TRACE_SAMPLE_CONTINUES : 0) |
+                 (m->flags & WIRE_LASTS ? TRACE_SAMPLE_LASTS : 0),
     };
+    if (!(m->flags & WIRE_CONTINUES))
+        b->events[m->event].handled[m->cpu < CPUS_MAX ? m->cpu : 0]++;
     TRY(find_owner(b, m, &n, &t));
     if (!n)
         return NULL;

@@ -201,7 +201,7 @@ bool wait_sites_pay(struct trace_builder *b, const struct wire_sample *m, const 
     struct site_note *site = queue ? find_site(b, m->wait_site) : NULL; /* it was noted with the wait before */
 
     if (!queue) {
-        const struct site_stack stack = {.tuple = sample->tuple, .flags = sample->flags, .waker = sample_waker(b, m)};
+        const struct site_stack stack = {.tuple = sample->tuple, .flags = sample->flags & ~(uint32_t)TRACE_SAMPLE_LASTS, .waker = sample_waker(b, m)};
         if (b->site_stacks >= ALL_STACKS_MAX)
             wait_sites_clear(b);
         site = note_site(b, m, sample->thread);

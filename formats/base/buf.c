@@ -37,21 +37,6 @@ uint8_t *buf_reserve(struct buf *b, size_t len_bytes)
     return b->data + b->len_bytes;
 }
 
-void buf_put(struct buf *b, const void *data, size_t len_bytes)
-{
-    uint8_t *p = len_bytes ? buf_reserve(b, len_bytes) : NULL;
-
-    if (!p)
-        return;
-    memcpy(p, data, len_bytes);
-    b->len_bytes += len_bytes;
-}
-
-void buf_put_u8(struct buf *b, uint8_t v)
-{
-    buf_put(b, &v, sizeof v);
-}
-
 void buf_put_u16(struct buf *b, uint16_t v)
 {
     buf_put(b, &v, sizeof v);
@@ -97,9 +82,22 @@ void buf_put_sleb(struct buf *b, int64_t v)
     buf_put_u8(b, (uint8_t)(v & 0x7f));
 }
 
-void buf_put_str(struct buf *b, const char *s)
+void buf_put_decimal(struct buf *b, uint64_t v, unsigned width, char fill)
 {
-    buf_put(b, s, strlen(s));
+    enum { DIGITS_MAX = 20 };
+    char digits[DIGITS_MAX];
+    unsigned n = 0;
+
+    do
+        digits[DIGITS_MAX - ++n] = (char)('0' + v % 10);
+    while (v /= 10);
+    unsigned filled = width > n ? width - n : 0;
+    uint8_t *p = buf_reserve(b, filled + n);
+    if (!p)
+        return;
+    memset(p, fill, filled);
+    memcpy(p + filled, digits + DIGITS_MAX - n, n);
+    b->len_bytes += filled + n;
 }
 
 void buf_printf(struct buf *b, const char *fmt, ...)

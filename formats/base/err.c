@@ -181,3 +181,11 @@ void error_destroy(struct error *err)
     free(err->message);
     free(err);
 }
+
+struct error *error_first(struct error *err, struct error *later)
+{
+    if (!err)
+        return later;
+    error_destroy(later);
+    return err;
+}

@@ -58,6 +58,8 @@ struct error *error_no_memory(void);
 /* "PATH: offset N: message". The string lives until error_destroy(). */
 const char *error_text(struct error *err);
 void error_destroy(struct error *err);
+/* The first of two errors, either of which may be NULL; destroys the other. */
+struct error *error_first(struct error *err, struct error *later);
 
 /* Returns from the calling function if `expr` is an error. */
 #define TRY(expr)                         \

@@ -50,10 +50,13 @@ static void close_others(const int *keep, size_t count)
     }
 }
 
-/* The terminal's Ctrl-C and a service manager's SIGTERM go to all processes of the program; the first decides when these end. */
+/*
+ * The terminal's Ctrl-C and a service manager's SIGTERM go to all processes of the program; the first decides when these end. So
+ * may SIGUSR1, which only the first understands.
+ */
 static void ignore_signals(void)
 {
-    static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXFSZ};
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGPIPE, SIGXFSZ};
 
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
         signal(signals[i], SIG_IGN);

@@ -309,14 +309,13 @@ struct error *option_set_size_u32(const struct option_row *row, const char *argu
     return NULL;
 }
 
-struct error *option_set_duration(const struct option_row *row, const char *argument, void *target)
+bool option_duration_of(const char *text, uint64_t *time_ns)
 {
     static const struct { const char *unit; double seconds; } units[] = {{"", 1},   {"ms", 1e-3}, {"s", 1},
                                                                          {"m", 60}, {"h", 3600},  {"d", 86400}};
-    uint64_t *ns = member(row, target);
     double seconds = 0;
     char *rest;
-    double v = strtod(argument, &rest);
+    double v = strtod(text, &rest);
 
     for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
         if (!strcmp(rest, units[i].unit))
@@ -324,10 +323,17 @@ struct error *option_set_duration(const struct option_row *row, const char *argu
     }
     v *= seconds;
     /* The upper bound keeps nanoseconds within 64 bits; 0 is refused, since it would mean no limit. */
-    if (rest == argument || !(v >= 1e-9 && v <= 1e9))
-        return option_refuse(row, argument);
-    *ns = (uint64_t)(v * 1e9 + 0.5);
-    return *ns ? NULL : option_refuse(row, argument);
+    if (rest == text || !(v >= 1e-9 && v <= 1e9))
+        return false;
+    *time_ns = (uint64_t)(v * 1e9 + 0.5);
+    return *time_ns;
+}
+
+struct error *option_set_duration(const struct option_row *row, const char *argument, void *target)
+{
+    uint64_t *ns = member(row, target);
+
+    return option_duration_of(argument, ns) ? NULL : option_refuse(row, argument);
 }
 
 struct error *option_add_text(const struct option_row *row, const char *argument, void *target)

@@ -68,6 +68,8 @@ struct error *option_set_size_u32(const struct option_row *row, const char *argu
 struct error *option_set_size(const struct option_row *row, const char *argument, void *target);
 /* uint64_t: nanoseconds, given as seconds or as 500ms, 90s, 10m, 6h or 1d. */
 struct error *option_set_duration(const struct option_row *row, const char *argument, void *target);
+/* Reads such a duration, which is more than 0. Returns false, and leaves *time_ns as it is, if the text is none. */
+bool option_duration_of(const char *text, uint64_t *time_ns);
 
 /* Lists, for options that may be repeated: texts borrowed from argv, and numbers given as N,N,... Each is a VEC. */
 struct option_texts {

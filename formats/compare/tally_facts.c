@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "formats/base/buf.h"
+#include "formats/base/proportion.h"
 
 enum { PROGRAMS_SHOWN = 3 };
 static const char note_prefix[] = "note.";
@@ -179,15 +180,18 @@ bool tally_facts_has_event(const struct emit_model *m, uint32_t capture, uint32_
     return rate_of(m, capture, event);
 }
 
-/* Samples of no event in particular that were lost count for all: they may have been any one's. */
-static uint64_t lost_of(const struct emit_capture *c, const char *event)
+/*
+ * Samples of no event in particular that were lost count for all: they may have been any one's. `rate` may be NULL.
+ */
+static uint64_t lost_of(const struct emit_capture *c, const struct emit_rate *rate, const char *event)
 {
     uint64_t lost = 0;
 
     for (uint32_t i = 0; i < c->loss_count; i++) {
         const struct emit_loss *loss = &c->losses[i];
-        if (loss->is_sample && (!*loss->event || !strcmp(loss->event, event)))
-            lost += loss->count;
+        if (!loss->is_sample || (*loss->event && strcmp(loss->event, event)))
+            continue;
+        lost += rate && loss->is_everywhere ? proportion_up(loss->count, rate->own_ticks, rate->busy_ticks) : loss->count;
     }
     return lost;
 }
@@ -201,7 +205,7 @@ bool tally_facts_event(const struct emit_model *m, struct run_set *set, uint32_t
     out->is_waiting = e->is_waiting;
     out->is_task = e->is_task;
     out->is_counted = e->is_counted;
-    out->lost = lost_of(&m->captures[capture], e->name);
+    out->lost = lost_of(&m->captures[capture], rate, e->name);
     out->ticks = out->samples + out->lost;
     if (rate) {
         out->frequency_hz = rate->frequency_hz;

@@ -18,6 +18,7 @@
 /* The structure that a field lies in; the table has the sizes of all but the last. */
 enum owner { RUNTIME, INTERP, TSTATE, FRAME, CODE, OBJECT };
 #define OBJECT_MAX_BYTES 128
+#define INTERP_GROWTH_MAX 16 /* bytes that releases of one minor version have added to the interpreter state so far: 3.13 */
 
 struct field {
     uint16_t layout_offset, table_offset;
@@ -90,6 +91,19 @@ struct error *py_debug_offsets_flavour(uint32_t version_hex, const void *offsets
     return NULL;
 }
 
+/*
+ * Whether the interpreter state is the row's up to its last members, of which patch releases added some. What the table
+ * does not have is where the row says only then.
+ */
+static bool grew_at_its_end(uint64_t len_bytes, const struct py_layout *row, const struct py_layout *table)
+{
+    uint64_t difference = len_bytes > row->interp_len_bytes ? len_bytes - row->interp_len_bytes : row->interp_len_bytes - len_bytes;
+
+    return difference <= INTERP_GROWTH_MAX && table->interp_next == row->interp_next && table->interp_id == row->interp_id &&
+           table->interp_threads_head == row->interp_threads_head && table->interp_modules == row->interp_modules &&
+           table->interp_gil == row->interp_gil && table->runtime_interpreters_head == row->runtime_interpreters_head;
+}
+
 struct error *py_debug_offsets_apply(const void *offsets, uint32_t len_bytes, struct py_layout *layout)
 {
     const struct table *t = table_of(layout->version);
@@ -124,5 +138,7 @@ struct error *py_debug_offsets_apply(const void *offsets, uint32_t len_bytes, st
     if (layout->tstate_interp != row.tstate_interp || layout->tstate_frame != row.tstate_frame ||
         layout->interp_modules != row.interp_modules)
         layout->tstate_state = layout->interp_requester = 0;
+    if (!grew_at_its_end(number_at(offsets, t->sizes[INTERP]), &row, layout))
+        layout->interp_code_counter = 0;
     return NULL;
 }

@@ -53,6 +53,7 @@ enum wanted {
     SYM_GIL_MUTEX,
     SYM_GIL_SWITCH_COND,
     SYM_GIL_SWITCH_MUTEX,
+    SYM_CODE_COUNTER, /* 3.12 */
     SYM_COUNT,
 };
 static const char *const wanted_names[SYM_COUNT] = {
@@ -84,6 +85,7 @@ static const char *const wanted_names[SYM_COUNT] = {
     [SYM_GIL_MUTEX] = "gil_mutex",
     [SYM_GIL_SWITCH_COND] = "switch_cond",
     [SYM_GIL_SWITCH_MUTEX] = "switch_mutex",
+    [SYM_CODE_COUNTER] = "_Py_next_func_version",
 };
 
 struct found {
@@ -261,6 +263,13 @@ static void find_gil(const struct elf_file *f, const struct found *found, struct
         img->restore_thread = (struct py_range){restore->st_value, restore->st_value + restore->st_size};
 }
 
+static uint64_t code_counter(const struct found *found, const struct py_layout *layout)
+{
+    bool numbered = layout->code_version != PY_NONE && !layout->free_threaded;
+
+    return numbered && has(found, SYM_CODE_COUNTER) ? found->symbols[SYM_CODE_COUNTER].st_value : 0;
+}
+
 static struct error *describe(const struct elf_file *f, struct found *found, struct py_image *img)
 {
     uint8_t table[DEBUG_OFFSETS_MAX];
@@ -317,6 +326,7 @@ static struct error *describe(const struct elf_file *f, struct found *found, str
     }
     if (!img->runtime_vaddr || !img->code_type_vaddr)
         return refuse(img, "_PyRuntime or PyCode_Type cannot be found: the symbols are stripped");
+    img->code_counter_vaddr = code_counter(found, &img->layout);
     find_gil(f, found, img);
     return NULL;
 }

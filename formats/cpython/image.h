@@ -48,6 +48,7 @@ struct py_image {
     uint64_t interpreters_vaddr; /* up to 3.6: interp_head, 0 unknown */
     uint64_t str_type_vaddr, int_type_vaddr; /* PyUnicode_Type and PyLong_Type, in 2.7 PyString_Type and PyInt_Type; 0 unknown */
     uint64_t thread_key_vaddr;   /* 3.3 to 3.6: autoTLSkey, 0 unknown. 2.7 has no pthread key */
+    uint64_t code_counter_vaddr; /* 3.12: the number that the next code object gets as its co_version; 0 unknown */
     struct py_gil gil;           /* where threads wait for the GIL; known where `refused` is NULL */
     struct py_range restore_thread; /* PyEval_RestoreThread(), which waits for the GIL; known where that is to be learnt */
     struct py_asyncio asyncio; /* of an interpreter, or of the extension module _asyncio */

@@ -148,10 +148,17 @@ struct py_layout {
     PY_U16 coroutine_frame; /* its frame, which lies in it */
     PY_U16 frame_stack;     /* up to 3.13 an int, how many values locals and stack have; 3.14+ the address of the stack's end */
     PY_U16 frame_locals;    /* local variables, and behind them the stack of values */
+    /*
+     * The number that the next code object gets as its co_version, in the interpreter state; 0: it lies elsewhere, or its
+     * place is not known. interp_len_bytes is the size of the interpreter states of which it is known.
+     */
+    PY_U16 interp_code_counter;
+    PY_U16 reserved;
+    PY_U32 interp_len_bytes;
 };
 
 #ifndef __bpf__
-static_assert(sizeof(struct py_layout) == 116, "shared with the BPF program");
+static_assert(sizeof(struct py_layout) == 124, "shared with the BPF program");
 #endif
 
 #endif

@@ -43,6 +43,7 @@ struct row {
 #define WORLD(state, requester) .tstate_state = state, .interp_requester = requester,
 #define COROUTINE(state, frame, stack, locals) \
     .coroutine_state = state, .coroutine_frame = frame, .frame_stack = stack, .frame_locals = locals,
+#define COUNTER(offset, interpreter_len) .interp_code_counter = offset, .interp_len_bytes = interpreter_len,
 #define BYTECODE(index, copies) .frame_tlbc_index = index, .code_tlbc = copies,
 
 static const struct row rows[] = {

@@ -90,6 +90,7 @@ struct emit_process {
     const char *container;    /* ID of its container, shortened; "" for none */
     const char *cgroup;       /* path in the unified hierarchy; "" when unknown */
     bool free_threaded;       /* its Python is built to run without a GIL */
+    bool ended;               /* before the captures did, or before its program was replaced by another one's */
     uint32_t python_version;  /* PY_VERSION_HEX; 0 for none */
 };
 struct emit_thread {
@@ -168,6 +169,25 @@ struct emit_exact_time {
     uint64_t ns, count;  /* count: of waits that ended */
 };
 
+/* What a thread did, as the kernel had it. The numbers are those of the trace (kernel_state). */
+enum emit_kernel_state {
+    EMIT_STATE_UNKNOWN,
+    EMIT_STATE_RUNS, /* or waits for a CPU */
+    EMIT_STATE_SLEEPS,
+    EMIT_STATE_UNINTERRUPTIBLE,
+    EMIT_STATE_STOPPED,
+    EMIT_STATE_TRACED,
+    EMIT_STATE_ENDED,
+    EMIT_STATES,
+};
+
+/* A thread at the end of a recording of pycap dump, whether it has samples or not. */
+struct emit_thread_state {
+    uint32_t thread, capture;
+    enum emit_kernel_state state;
+    uint64_t time_ns, since_ns; /* CLOCK_MONOTONIC: of the look; when it left its CPU, 0 if that is not known */
+};
+
 struct emit_setting {
     const char *key, *value;
 };
@@ -177,12 +197,14 @@ struct emit_rate {
     uint64_t frequency_hz; /* asked for; 0 for a fixed period */
     uint64_t period;       /* counts that one sample stood for at the start */
     uint64_t samples;      /* in the file, whether they are shown or not */
+    uint64_t busy_ticks, own_ticks; /* on all CPUs, but for idle ones; of them, those that fell on what is recorded; 0: not known */
 };
 struct emit_loss {
     const char *name, *meaning; /* meaning: "" when this version does not know it */
     const char *event;          /* whose samples it concerns; "" if none in particular */
     uint64_t count;
     bool is_sample;             /* each is a sample that is missing; else samples are there that lack a part */
+    bool is_everywhere;         /* it is counted on all CPUs, whoever runs there; see struct emit_rate's ticks */
 };
 
 /*
@@ -253,6 +275,8 @@ struct emit_model {
      */
     const struct emit_exact_time *exact_times;
     uint32_t exact_time_count;
+    const struct emit_thread_state *thread_states; /* of such threads, the newest of a thread last; complete after the last sample */
+    uint32_t thread_state_count;
     const struct emit_source_stamp *source_stamps; /* a file name once; complete after the last sample */
     uint32_t source_stamp_count;
     const char *filters;             /* the options that chose samples or changed stacks, as given; "" for none */
@@ -270,6 +294,7 @@ struct emit_sample {
     uint32_t label_set, capture;
     enum emit_gil gil;
     bool continues;      /* of a wait: another part of the one that an earlier sample of the thread began with */
+    bool lasts;          /* of a wait: it went on after the sample */
     bool owed;           /* of waits: the time of others of the thread at the same place, of which no stack was taken */
     bool in_interpreter; /* the innermost frame was the interpreter's own; its time is that of the function shown */
 };

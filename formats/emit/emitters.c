@@ -19,7 +19,8 @@
     X(tree)         \
     X(brief)        \
     X(svg)          \
-    X(gil)
+    X(gil)          \
+    X(threads)
 
 #define DECLARE(name) extern const struct emitter emitter_##name;
 #define REFER(name) &emitter_##name,

@@ -49,6 +49,16 @@ struct texts {
     struct map number_of; /* id in the model -> index in the list */
 };
 
+enum { OWNERS = 64, OWNER_NAMES = 6, OWNER_BYTES = 500, TIME_BYTES = 64 };
+
+/* The text of what a thread's rows say of it and its process, kept as long as it stands on the same names. */
+struct owner {
+    uint32_t thread;
+    uint32_t len_bytes;
+    const char *names[OWNER_NAMES];
+    char text[OWNER_BYTES];
+};
+
 struct ndjson {
     const struct emit_model *model;
     struct limits *limits;
@@ -58,6 +68,10 @@ struct ndjson {
     struct arena arena;
     struct texts frames, label_sets;
     struct buf row, scratch;
+    struct owner *owners[OWNERS]; /* by number of the thread, modulo; NULL: not made yet */
+    bool has_time;
+    time_t time_s;          /* since 1970; `time` is its text */
+    char time[TIME_BYTES];
 };
 
 /* ---- members ---- */
@@ -65,7 +79,8 @@ struct ndjson {
 /* `key` is the member's name and what stands around it: ",\"line\":". */
 static void put_number(struct buf *out, const char *key, uint64_t value)
 {
-    buf_printf(out, "%s%" PRIu64, key, value);
+    buf_put_str(out, key);
+    buf_put_decimal(out, value, 0, ' ');
 }
 
 static void put_text(struct buf *out, const char *key, const char *value)
@@ -208,19 +223,35 @@ static struct error *number_stack(struct ndjson *n, uint32_t stack, uint32_t *nu
 
 /* ---- samples ---- */
 
+/* The text of a second, without its fraction; "" for a year that no calendar has. */
+static void make_time(struct ndjson *n, time_t seconds)
+{
+    struct tm tm;
+
+    n->time_s = seconds;
+    n->has_time = true;
+    *n->time = 0;
+    if (gmtime_r(&seconds, &tm))
+        snprintf(n->time, sizeof n->time, "\"%04d-%02d-%02dT%02d:%02d:%02d.", tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday,
+                 tm.tm_hour, tm.tm_min, tm.tm_sec);
+}
+
 /* The time of day in UTC, or null. */
-static void put_time(struct buf *out, const struct emit_capture *capture, uint64_t time_ns)
+static void put_time(struct ndjson *n, const struct emit_capture *capture, uint64_t time_ns, struct buf *out)
 {
     uint64_t real_ns = capture_realtime_ns(capture, time_ns);
     time_t seconds = (time_t)(real_ns / NS_PER_S);
-    struct tm tm;
 
+    if (!n->has_time || n->time_s != seconds)
+        make_time(n, seconds);
     buf_put_str(out, ",\"time\":");
-    if (!capture->realtime_ns || !gmtime_r(&seconds, &tm))
+    if (!capture->realtime_ns || !*n->time) {
         buf_put_str(out, "null");
-    else
-        buf_printf(out, "\"%04d-%02d-%02dT%02d:%02d:%02d.%06uZ\"", tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday,
-                   tm.tm_hour, tm.tm_min, tm.tm_sec, (unsigned)(real_ns % NS_PER_S / 1000));
+        return;
+    }
+    buf_put_str(out, n->time);
+    buf_put_decimal(out, real_ns % NS_PER_S / NS_PER_US, 6, '0');
+    buf_put_str(out, "Z\"");
 }
 
 /* A key that a set has twice would make two members of one name: only the first counts. */
@@ -254,19 +285,52 @@ static const struct text *labels_text(struct ndjson *n, uint32_t number)
     return keep_text(n, &n->label_sets, number);
 }
 
-static void put_owner(const struct emit_model *m, const struct emit_sample *s, struct buf *out)
+/* Makes the text of an owner, and keeps it in `known` unless it is too long. */
+static void make_owner(struct ndjson *n, const struct owner *o, const struct emit_process *process, uint32_t tid,
+                       struct owner **known, struct buf *out)
 {
+    size_t from = out->len_bytes;
+
+    put_text(out, ",\"capture\":", o->names[0]);
+    put_text(out, ",\"host\":", o->names[1]);
+    put_text(out, ",\"container\":", o->names[2]);
+    put_number(out, ",\"pid\":", process->pid);
+    put_text(out, ",\"process\":", o->names[3]);
+    put_text(out, ",\"comm\":", o->names[4]);
+    put_number(out, ",\"tid\":", tid);
+    put_text(out, ",\"thread\":", o->names[5]);
+    if (!*known && limits_take(n->limits, sizeof **known) && !(*known = malloc(sizeof **known)))
+        limits_give(n->limits, sizeof **known);
+    if (!*known) {
+        out->bad = true;
+        return;
+    }
+    **known = *o;
+    if (out->bad || out->len_bytes - from > OWNER_BYTES) {
+        (*known)->len_bytes = 0;
+        return;
+    }
+    (*known)->len_bytes = (uint32_t)(out->len_bytes - from);
+    memcpy((*known)->text, out->data + from, (*known)->len_bytes);
+}
+
+/* Names change while a program runs: then the model has others. */
+static void put_owner(struct ndjson *n, const struct emit_sample *s, struct buf *out)
+{
+    const struct emit_model *m = n->model;
     const struct emit_thread *thread = &m->threads[s->thread];
     const struct emit_process *process = &m->processes[thread->process];
+    const struct emit_capture *capture = &m->captures[s->capture];
+    const struct owner now = {.thread = s->thread,
+                              .names = {capture->name, capture->hostname, process->container, process->name,
+                                        process->comm, thread->name}};
+    struct owner **known = &n->owners[s->thread % OWNERS];
 
-    put_text(out, ",\"capture\":", m->captures[s->capture].name);
-    put_text(out, ",\"host\":", m->captures[s->capture].hostname);
-    put_text(out, ",\"container\":", process->container);
-    put_number(out, ",\"pid\":", process->pid);
-    put_text(out, ",\"process\":", process->name);
-    put_text(out, ",\"comm\":", process->comm);
-    put_number(out, ",\"tid\":", thread->tid);
-    put_text(out, ",\"thread\":", thread->name);
+    if (*known && (*known)->len_bytes && (*known)->thread == now.thread &&
+        !memcmp((*known)->names, now.names, sizeof now.names))
+        buf_put(out, (*known)->text, (*known)->len_bytes);
+    else
+        make_owner(n, &now, process, thread->tid, known, out);
 }
 
 static struct error *ndjson_sample(void *state, const struct emit_sample *s)
@@ -285,8 +349,8 @@ static struct error *ndjson_sample(void *state, const struct emit_sample *s)
     struct buf *row = &n->row;
     buf_clear(row);
     put_number(row, "{\"type\":\"sample\",\"time_ns\":", s->time_ns);
-    put_time(row, &m->captures[s->capture], s->time_ns);
-    put_owner(m, s, row);
+    put_time(n, &m->captures[s->capture], s->time_ns, row);
+    put_owner(n, s, row);
     put_number(row, ",\"cpu\":", s->cpu);
     put_text(row, ",\"event\":", event->name);
     put_number(row, ",\"value\":", s->value);
@@ -356,6 +420,10 @@ static void ndjson_destroy(void *state)
 
     if (!n)
         return;
+    for (size_t i = 0; i < OWNERS; i++) {
+        limits_give(n->limits, n->owners[i] ? sizeof *n->owners[i] : 0);
+        free(n->owners[i]);
+    }
     map_deinit(&n->numbers);
     texts_deinit(&n->frames);
     texts_deinit(&n->label_sets);

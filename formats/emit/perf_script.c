@@ -23,10 +23,12 @@
  * native threads; else it is the process's, so that flame graphs show a process as one tower.
  */
 #include "formats/base/arena.h"
+#include "formats/base/clock.h"
 #include "formats/base/map.h"
 #include "formats/base/vec.h"
 #include "formats/emit/emit.h"
 #include "formats/emit/names.h"
+#include "formats/emit/text_write.h"
 #include "formats/emit/weights.h"
 
 #include <errno.h>
@@ -48,7 +50,7 @@ struct perf_script {
     VEC(struct text) frames, events; /* by id */
     VEC(struct text) comms;
     struct map comm_of; /* thread -> its index in comms: one of many parts has few of all threads */
-    struct buf scratch;
+    struct buf scratch, lines; /* `lines`: of the sample, until they are written */
 };
 
 static struct error *perf_begin(const struct emit_model *model, const struct emit_options *options, FILE *out,
@@ -126,7 +128,8 @@ static const struct text *event_text(struct perf_script *p, uint32_t id)
 
 static void put_text(struct perf_script *p, const struct text *t)
 {
-    fwrite(t->data, t->len_bytes, 1, p->out);
+    buf_put(&p->lines, t->data, t->len_bytes);
+    text_write_piece(&p->lines, p->out);
 }
 
 static uint64_t period_of(const struct perf_script *p, const struct emit_sample *s)
@@ -138,6 +141,19 @@ static uint64_t period_of(const struct perf_script *p, const struct emit_sample 
     return event->is_counted || p->options.weights_differ ? s->value : 1;
 }
 
+/* The CPU, the time in seconds and the period. */
+static void put_numbers(struct perf_script *p, const struct emit_sample *s)
+{
+    buf_put_u8(&p->lines, '[');
+    buf_put_decimal(&p->lines, s->cpu, 3, '0');
+    buf_put_str(&p->lines, "] ");
+    buf_put_decimal(&p->lines, s->time_ns / NS_PER_S, 5, ' ');
+    buf_put_u8(&p->lines, '.');
+    buf_put_decimal(&p->lines, s->time_ns % NS_PER_S / NS_PER_US, 6, '0');
+    buf_put_str(&p->lines, ": ");
+    buf_put_decimal(&p->lines, period_of(p, s), 10, ' ');
+}
+
 static struct error *perf_sample(void *state, const struct emit_sample *s)
 {
     struct perf_script *p = state;
@@ -146,8 +162,7 @@ static struct error *perf_sample(void *state, const struct emit_sample *s)
     if (!comm || !event || !weights_add(&p->weights, weights_class_of(p->model, s->event), s->value))
         return error_no_memory();
     put_text(p, comm);
-    fprintf(p->out, "[%03u] %5" PRIu64 ".%06" PRIu64 ": %10" PRIu64, s->cpu, s->time_ns / 1000000000,
-            s->time_ns / 1000 % 1000000, period_of(p, s));
+    put_numbers(p, s);
     put_text(p, event);
     for (uint32_t stack = s->stack; stack != EMIT_NO_STACK; stack = p->model->stacks[stack].parent) {
         const struct text *frame = frame_text(p, p->model->stacks[stack].frame);
@@ -156,8 +171,14 @@ static struct error *perf_sample(void *state, const struct emit_sample *s)
         put_text(p, frame);
     }
     if (s->stack == EMIT_NO_STACK)
-        fprintf(p->out, "\t%16x " NAME_NO_FRAMES " ([unknown])\n", 0);
-    putc('\n', p->out);
+        buf_put_str(&p->lines, "\t               0 " NAME_NO_FRAMES " ([unknown])\n");
+    buf_put_u8(&p->lines, '\n');
+    if (p->lines.bad)
+        return error_no_memory();
+    fwrite(p->lines.data, 1, p->lines.len_bytes, p->out);
+    buf_clear(&p->lines);
+    if (p->options.part) /* there may be thousands */
+        buf_deinit(&p->lines);
     return ferror(p->out) ? error_os(errno, "cannot write the samples") : NULL;
 }
 
@@ -192,6 +213,7 @@ static void perf_destroy(void *state)
     map_deinit(&p->comm_of);
     VEC_DEINIT(&p->events);
     buf_deinit(&p->scratch);
+    buf_deinit(&p->lines);
     free(p);
 }
 

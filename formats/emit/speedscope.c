@@ -23,6 +23,7 @@
 #include "formats/emit/speedscope_stacks.h"
 #include "formats/emit/speedscope_sum.h"
 #include "formats/emit/spool.h"
+#include "formats/emit/text_write.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -116,20 +117,29 @@ static struct error *speedscope_sample(void *state, const struct emit_sample *sa
 
 enum column { COLUMN_SAMPLES, COLUMN_WEIGHTS };
 
-/* One item of a column. `text` is scratch. */
+/* Appends one item of a column to the text, which goes out in pieces. */
 static struct error *write_item(struct speedscope *s, enum column column, uint32_t shown, uint64_t weight, bool first,
                                 struct buf *text)
 {
-    buf_clear(text);
     if (!first)
         buf_put_u8(text, ',');
     if (column == COLUMN_SAMPLES)
         speedscope_stacks_put(&s->stacks, shown, text);
     else
-        buf_printf(text, "%" PRIu64, weight);
+        buf_put_decimal(text, weight, 0, ' ');
     if (text->bad)
         return error_no_memory();
-    return fwrite(text->data, text->len_bytes, 1, s->out) == 1 ? NULL : error_os(errno, "cannot write the profile");
+    text_write_piece(text, s->out);
+    return ferror(s->out) ? error_os(errno, "cannot write the profile") : NULL;
+}
+
+/* Writes the rest of a column. */
+static struct error *end_column(struct speedscope *s, struct buf *text, struct error *err)
+{
+    if (!err)
+        return text_write(text, s->out);
+    buf_deinit(text);
+    return err;
 }
 
 /* Reads a series run by run: those of the temporary file, then the last. *run NULL: the end. */
@@ -174,8 +184,7 @@ static struct error *write_series(struct speedscope *s, const struct speedscope_
         weight = run ? run->weight : 0;
     } while (!err && run);
     spool_reader_deinit(&reader);
-    buf_deinit(&text);
-    return err;
+    return end_column(s, &text, err);
 }
 
 static struct error *sum_up(struct speedscope *s, const struct speedscope_series *series)
@@ -205,8 +214,7 @@ static struct error *write_sum(struct speedscope *s, enum column column)
         const struct speedscope_node *node = &s->sum.nodes.data[s->sum.order.data[i]];
         err = write_item(s, column, node->stack, node->self, i == 0, &text);
     }
-    buf_deinit(&text);
-    return err;
+    return end_column(s, &text, err);
 }
 
 static struct error *write_column(struct speedscope *s, const struct speedscope_profile *p, enum column column)

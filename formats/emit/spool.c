@@ -76,7 +76,7 @@ static struct error *flush_block(struct spool *s, struct spool_list *l)
     return NULL;
 }
 
-struct error *spool_add(struct spool *s, struct spool_list *l, uint32_t stack, uint64_t weight)
+static struct error *add_run(struct spool *s, struct spool_list *l, const struct spool_run *run)
 {
     if (l->run_count == SPOOL_BLOCK_RUNS)
         TRY(flush_block(s, l));
@@ -91,7 +91,22 @@ struct error *spool_add(struct spool *s, struct spool_list *l, uint32_t stack, u
         l->runs = runs;
         l->run_cap = cap;
     }
-    l->runs[l->run_count++] = (struct spool_run){.weight = weight, .stack = stack};
+    l->runs[l->run_count++] = *run;
+    return NULL;
+}
+
+struct error *spool_add(struct spool *s, struct spool_list *l, uint32_t stack, uint64_t weight)
+{
+    return add_run(s, l, &(struct spool_run){.weight = weight, .stack = stack});
+}
+
+struct error *spool_add_bytes(struct spool *s, struct spool_list *l, const uint8_t *data, size_t len_bytes)
+{
+    for (size_t i = 0; i < len_bytes; i += sizeof(struct spool_run)) {
+        struct spool_run run;
+        memcpy(&run, data + i, sizeof run);
+        TRY(add_run(s, l, &run));
+    }
     return NULL;
 }
 

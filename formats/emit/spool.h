@@ -8,6 +8,7 @@
 #ifndef FORMATS_EMIT_SPOOL_H
 #define FORMATS_EMIT_SPOOL_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "formats/base/err.h"
@@ -18,7 +19,7 @@
 struct spool_run {
     uint64_t weight;
     uint32_t stack;
-    uint32_t unused;
+    uint32_t extra; /* 0; a part of what spool_add_bytes() is given */
 };
 
 struct spool {
@@ -37,6 +38,8 @@ void spool_deinit(struct spool *s);
 void spool_list_deinit(struct spool_list *l);
 /* Appends a run to the list. Only a full disk or memory fails. */
 struct error *spool_add(struct spool *s, struct spool_list *l, uint32_t stack, uint64_t weight);
+/* Appends bytes instead, a multiple of sizeof(struct spool_run) of them: as runs that the reader gives back as they were. */
+struct error *spool_add_bytes(struct spool *s, struct spool_list *l, const uint8_t *data, size_t len_bytes);
 
 /* Reads a list from its start. {.spool, .list} is a reader; spool_reader_deinit() frees its block. */
 struct spool_reader {

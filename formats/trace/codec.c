@@ -18,6 +18,8 @@
 
 #include "formats/trace/block.h"
 
+enum { SAMPLES_KEPT = 1 << 16 }; /* of one record: a writer flushes each second; of more, they are decoded twice */
+
 /* ---- descriptors ---- */
 
 #define ARGUMENT_DEF(kind) TRACE_KIND_##kind
@@ -163,12 +165,13 @@ static void take_sample(struct bytes *b, uint64_t last_time_ns, uint64_t period,
     }
 }
 
-/* `newer` counts the samples with unknown flags. */
-static bool check_samples(const struct trace_samples *r, const struct trace_ids *ids, uint32_t *newer,
+/* Counts the samples with unknown flags, and keeps the samples if they are not too many. `scratch` may be NULL. */
+static bool check_samples(const struct trace_samples *r, const struct trace_ids *ids, struct trace_scratch *scratch,
                           struct trace_fault *fault)
 {
     struct bytes b = bytes_of(r->data.data, r->data.len_bytes);
     uint64_t time_ns = r->time_ns;
+    bool keeps = scratch && r->count <= SAMPLES_KEPT && VEC_RESERVE(&scratch->samples, r->count);
 
     for (uint32_t i = 0; i < r->count; i++) {
         struct trace_sample s;
@@ -177,7 +180,10 @@ static bool check_samples(const struct trace_samples *r, const struct trace_ids 
             return refuse(fault, "samples.data: sample %u of %u is cut off or malformed", i + 1, r->count);
         if (!check_sample_ids(&s, ids, fault))
             return false;
-        *newer += (s.flags & ~(uint32_t)TRACE_SAMPLE_FLAGS) != 0;
+        if (keeps)
+            scratch->samples.data[scratch->samples.count++] = s;
+        if (scratch)
+            scratch->newer_samples += (s.flags & ~(uint32_t)TRACE_SAMPLE_FLAGS) != 0;
         time_ns = s.time_ns;
     }
     if (bytes_left(&b))
@@ -187,7 +193,7 @@ static bool check_samples(const struct trace_samples *r, const struct trace_ids 
 
 /* Checks the ids that the table of fields does not describe. */
 static bool check_inside(const struct trace_record_type *type, const void *record, const struct trace_ids *ids,
-                         uint32_t *newer_samples, struct trace_fault *fault)
+                         struct trace_scratch *scratch, struct trace_fault *fault)
 {
     switch ((enum trace_type)type->number) {
     case TRACE_stack:
@@ -197,7 +203,7 @@ static bool check_inside(const struct trace_record_type *type, const void *recor
         return check_ids_of_list(&((const struct trace_label_set *)record)->pairs, 2, TRACE_KIND_string, true,
                                  "label_set.pairs", ids, fault);
     case TRACE_samples:
-        return check_samples(record, ids, newer_samples, fault);
+        return check_samples(record, ids, scratch, fault);
     default:
         return true;
     }
@@ -276,7 +282,7 @@ bool trace_encode(struct buf *out, const struct trace_record_type *type, const v
         }
         }
     }
-    return check_inside(type, record, ids, &(uint32_t){0}, fault);
+    return check_inside(type, record, ids, NULL, fault);
 }
 
 void trace_sample_encode(struct buf *out, const struct trace_sample *s, uint64_t last_time_ns)
@@ -380,6 +386,7 @@ bool trace_decode(struct bytes payload, const struct trace_record_type *type, co
 
     memset(record, 0, type->struct_size);
     scratch->values.count = 0;
+    scratch->samples.count = 0;
     scratch->newer_samples = 0;
     for (uint32_t i = 0; i < type->field_count; i++) {
         const struct trace_field *f = &type->fields[i];
@@ -398,7 +405,7 @@ bool trace_decode(struct bytes payload, const struct trace_record_type *type, co
             return refuse(fault, "%s.%s is cut off or malformed", type->name, f->name);
     }
     place_lists(type, scratch, record);
-    return check_inside(type, record, ids, &scratch->newer_samples, fault);
+    return check_inside(type, record, ids, scratch, fault);
 }
 
 void trace_samples_begin(struct trace_sample_iter *it, const struct trace_samples *samples, uint64_t period)
@@ -412,12 +419,25 @@ void trace_samples_begin(struct trace_sample_iter *it, const struct trace_sample
     };
 }
 
+void trace_samples_begin_checked(struct trace_sample_iter *it, const struct trace_record *rec, uint64_t period)
+{
+    trace_samples_begin(it, &rec->samples, period);
+    it->checked = rec->checked_samples;
+}
+
 bool trace_samples_next(struct trace_sample_iter *it, struct trace_sample *sample)
 {
     struct bytes b = bytes_of(it->pos, (size_t)(it->end - it->pos));
 
     if (!it->left)
         return false;
+    if (it->checked) {
+        *sample = *it->checked++;
+        if (!(sample->flags & TRACE_SAMPLE_VALUE))
+            sample->value = it->period;
+        it->left--;
+        return true;
+    }
     take_sample(&b, it->time_ns, it->period, sample);
     if (b.bad) {
         it->left = 0;

@@ -27,9 +27,10 @@ struct trace_fault {
     char text[sizeof((struct trace_damage *)0)->reason];
 };
 
-/* Holds the lists of the record that was decoded last. Free `values` with VEC_DEINIT. */
+/* Holds the lists of the record that was decoded last, and its samples. Free both with VEC_DEINIT. */
 struct trace_scratch {
     VEC(uint64_t) values;
+    VEC(struct trace_sample) samples; /* with value 0 where there is none; all of the record, or none if they are many */
     uint32_t newer_samples; /* samples in that record with flags that this version does not know */
 };
 

@@ -19,6 +19,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <unistd.h>
 #include <zstd.h>
@@ -36,6 +37,7 @@ enum {
 struct trace_reader {
     int fd;
     bool owns_fd;
+    int wake_fd; /* -1: none */
     char *path;
 
     uint8_t *window;
@@ -102,6 +104,16 @@ static bool make_room(struct trace_reader *r)
     return true;
 }
 
+/* Waits until there is something to read. False: the reader was woken, to read no more. */
+static bool wait_for_input(const struct trace_reader *r)
+{
+    struct pollfd fds[] = {{.fd = r->fd, .events = POLLIN}, {.fd = r->wake_fd, .events = POLLIN}};
+
+    while (r->wake_fd >= 0 && poll(fds, 2, -1) < 0 && errno == EINTR)
+        ;
+    return !fds[1].revents;
+}
+
 /*
  * Reads until `len_bytes` are in the window or the file ends. The window grows with the bytes that were
  * read, not with the length that a header claims.
@@ -111,6 +123,10 @@ static struct error *fill(struct trace_reader *r, size_t len_bytes)
     while (window_left(r) < len_bytes && !r->eof) {
         if (r->window_cap - r->window_end < READ_BYTES && !make_room(r))
             return error_no_memory();
+        if (!wait_for_input(r)) {
+            r->eof = true;
+            return NULL;
+        }
         ssize_t n = read(r->fd, r->window + r->window_end, r->window_cap - r->window_end);
         if (n < 0 && errno == EINTR)
             continue;
@@ -416,6 +432,7 @@ static bool take_record(struct trace_reader *r, struct trace_record *rec, struct
     if (!trace_decode(bytes_of(payload, len), type, &r->ids, &r->scratch, &rec->epoch, fault) ||
         !trace_define(&r->ids, type, &rec->epoch, fault))
         return false;
+    rec->checked_samples = r->scratch.samples.count ? r->scratch.samples.data : NULL;
     if (rec->type == TRACE_epoch && rec->epoch.number != r->epoch) {
         snprintf(fault->text, sizeof fault->text, "an epoch's record and its block disagree about its number");
         return false;
@@ -488,7 +505,7 @@ static struct error *open_fd(struct trace_reader *r)
     return take_file_header(r);
 }
 
-static struct error *create(int fd, bool owns_fd, const char *path, struct trace_reader **out)
+static struct error *create(int fd, bool owns_fd, int wake_fd, const char *path, struct trace_reader **out)
 {
     struct trace_reader *r = calloc(1, sizeof *r);
 
@@ -500,6 +517,7 @@ static struct error *create(int fd, bool owns_fd, const char *path, struct trace
     }
     r->fd = fd;
     r->owns_fd = owns_fd;
+    r->wake_fd = wake_fd;
     r->path = strdup(path);
     r->zstd = ZSTD_createDCtx();
     struct error *err = r->path && r->zstd ? open_fd(r) : error_no_memory();
@@ -512,23 +530,31 @@ static struct error *create(int fd, bool owns_fd, const char *path, struct trace
 
 struct error *trace_reader_open_fd(int fd, const char *path, struct trace_reader **out)
 {
-    return create(fd, false, path, out);
+    return create(fd, false, -1, path, out);
 }
 
-struct error *trace_reader_open_as(const char *path, const char *name, struct trace_reader **out)
+static struct error *open_until(const char *path, const char *name, int wake_fd, struct trace_reader **out)
 {
     *out = NULL;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return error_file(errno, name, "cannot open");
-    return create(fd, true, name, out);
+    return create(fd, true, wake_fd, name, out);
+}
+
+struct error *trace_reader_open_as(const char *path, const char *name, struct trace_reader **out)
+{
+    return open_until(path, name, -1, out);
+}
+
+struct error *trace_reader_open_until(const char *path, int wake_fd, struct trace_reader **out)
+{
+    return !strcmp(path, "-") ? create(STDIN_FILENO, false, wake_fd, "standard input", out) : open_until(path, path, wake_fd, out);
 }
 
 struct error *trace_reader_open(const char *path, struct trace_reader **out)
 {
-    if (!strcmp(path, "-"))
-        return create(STDIN_FILENO, false, "standard input", out);
-    return trace_reader_open_as(path, path, out);
+    return trace_reader_open_until(path, -1, out);
 }
 
 void trace_reader_close(struct trace_reader *r)
@@ -539,6 +565,7 @@ void trace_reader_close(struct trace_reader *r)
         close(r->fd);
     ZSTD_freeDCtx(r->zstd);
     VEC_DEINIT(&r->scratch.values);
+    VEC_DEINIT(&r->scratch.samples);
     free(r->window);
     free(r->raw);
     free(r->path);

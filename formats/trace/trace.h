@@ -161,7 +161,7 @@ struct trace_sample {
  */
 enum {
     TRACE_SAMPLE_FLAGS = TRACE_SAMPLE_VALUE | TRACE_SAMPLE_LABELS | TRACE_SAMPLE_KERNEL | TRACE_SAMPLE_GIL_KNOWN |
-                         TRACE_SAMPLE_GIL | TRACE_SAMPLE_CONTINUES | TRACE_SAMPLE_OWED,
+                         TRACE_SAMPLE_GIL | TRACE_SAMPLE_CONTINUES | TRACE_SAMPLE_OWED | TRACE_SAMPLE_LASTS,
     TRACE_SAMPLE_PAYLOADS = 0xff03,
 };
 /* Is the time of an event of this kind time that something waited: a thread, other threads, a task? */
@@ -208,6 +208,11 @@ bool trace_writer_full(const struct trace_writer *w);
 void trace_writer_closing(struct trace_writer *w);
 /* The same for the epoch, whose size the format limits. Then a new epoch is due, with which writing goes on. */
 bool trace_writer_epoch_full(const struct trace_writer *w);
+/*
+ * Whoever takes what is written has no room: until it is said that there is, everything is left out as if the epoch were
+ * full, and then a new epoch is due.
+ */
+void trace_writer_hold(struct trace_writer *w, bool hold);
 /* Number of samples in the blocks that were written to the file. */
 uint64_t trace_writer_written_count(const struct trace_writer *w);
 
@@ -232,13 +237,21 @@ uint32_t trace_writer_stack(struct trace_writer *w, const uint32_t *frames, uint
  * no sample that is more than a second older than the newest one.
  */
 void trace_writer_sample(struct trace_writer *w, uint32_t event, const struct trace_sample *sample);
+/*
+ * Says that this event is a clock which interrupts every `period_ns`. Until the epoch ends its samples are written with
+ * times rounded down to a power of two of ns that is at most a 2,048th of that, and 4,096: an interrupt comes some
+ * microseconds late in any case, and these digits would take a third of what a sample takes in the file. A time
+ * that would so come before a record or a sample of another event that is in the file already is not rounded, so the order of
+ * what happened stays.
+ */
+void trace_writer_clock(struct trace_writer *w, uint32_t event, uint64_t period_ns);
 /* Writes the buffered records and samples as a block, if there are any. */
 void trace_writer_flush(struct trace_writer *w);
 
 /*
  * True when a new epoch should begin. `time_ns`: now. An epoch defines anew what its samples refer to, so one that ended
  * by the clock alone would hold little else where samples are few. It ends when it is epoch_min_ns old and its samples
- * take as many bytes as everything else in it; in any case at epoch_max_ns or epoch_max_bytes, and when it is full.
+ * take eight times as many bytes as everything else in it; in any case at epoch_max_ns or epoch_max_bytes, and when it is full.
  */
 bool trace_writer_epoch_due(const struct trace_writer *w, uint64_t time_ns);
 /* Uncompressed bytes of the epoch so far, those that are not written yet included. */
@@ -249,6 +262,12 @@ uint64_t trace_writer_epoch_room(const struct trace_writer *w);
 bool trace_writer_epoch_fits(const struct trace_writer *w);
 /* Ends the epoch and begins the next one. All ids become invalid; the caller defines again what it refers to. */
 void trace_writer_new_epoch(struct trace_writer *w, uint64_t time_ns);
+/*
+ * Appends to `out` a block that may follow what was flushed, and ends a copy of the trace that goes no further: it holds `end`
+ * alone. The writer goes on as if nothing had been asked. False: out of memory.
+ */
+struct buf;
+bool trace_writer_last_block(const struct trace_writer *w, const struct trace_end *end, struct buf *out);
 /* Number of the current epoch, from 0. */
 uint64_t trace_writer_epoch(const struct trace_writer *w);
 
@@ -270,6 +289,8 @@ struct trace_record {
     enum trace_type type;
     uint64_t epoch_number;
     uint64_t file_offset; /* of the block it stands in */
+    /* Of SAMPLES: the samples as they were decoded to be checked, valid until the next record; NULL where they are too many. */
+    const struct trace_sample *checked_samples;
     union {
 #define F(...)
 #define RECORD(number, name, meaning, ...) struct trace_##name name;
@@ -297,6 +318,11 @@ struct trace_reader_stats {
 struct error *trace_reader_open(const char *path, struct trace_reader **out);
 /* The same, but messages call the file `name`, and "-" is an ordinary path. */
 struct error *trace_reader_open_as(const char *path, const char *name, struct trace_reader **out);
+/*
+ * The same, but once the descriptor `wake_fd` is readable, nothing more is read: the file ends there. For a pipe that may be
+ * silent for long. The descriptor stays the caller's; -1: none.
+ */
+struct error *trace_reader_open_until(const char *path, int wake_fd, struct trace_reader **out);
 /* The same from an open file, which stays the caller's; `path` is used in messages. */
 struct error *trace_reader_open_fd(int fd, const char *path, struct trace_reader **out);
 void trace_reader_close(struct trace_reader *r);
@@ -312,11 +338,14 @@ const struct trace_damage *trace_reader_damage(const struct trace_reader *r, uin
 
 /* Iterates over a SAMPLES record; a sample without a value gets the value `period`. Returns false at the end. */
 struct trace_sample_iter {
+    const struct trace_sample *checked; /* the next, or NULL: decode it */
     const uint8_t *pos, *end;
     uint64_t time_ns, period;
     uint32_t left;
 };
 void trace_samples_begin(struct trace_sample_iter *it, const struct trace_samples *samples, uint64_t period);
+/* The same over a record of a reader, whose samples need not be decoded again. */
+void trace_samples_begin_checked(struct trace_sample_iter *it, const struct trace_record *rec, uint64_t period);
 bool trace_samples_next(struct trace_sample_iter *it, struct trace_sample *sample);
 
 /* ---- the table of records, for the codec, dump and tests ---- */
@@ -339,7 +368,7 @@ struct trace_record_type {
 };
 /* NULL for an unknown number. */
 const struct trace_record_type *trace_record_type(uint32_t number);
-/* Prints the record as one line of text; long bytes and lists are cut. */
-void trace_record_print(const struct trace_record *rec, FILE *out);
+/* Appends the record as one line of text; long bytes and lists are cut. */
+void trace_record_print(const struct trace_record *rec, struct buf *out);
 
 #endif

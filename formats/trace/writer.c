@@ -31,6 +31,9 @@ enum {
     INTERNED_LIMIT_BYTES = 24 << 20,
     DEFAULT_BLOCK_BYTES = 1 << 20,
     DEFAULT_EPOCH_BYTES = 64 << 20,
+    EPOCH_WORTH = 8,         /* an epoch has paid for its definitions when its samples take so many times their bytes */
+    GRAIN_LIMIT_NS = 4096,
+    GRAINS_A_PERIOD = 2048,
 };
 static const uint64_t default_epoch_min_ns = 60 * NS_PER_S, default_epoch_max_ns = 600 * NS_PER_S;
 
@@ -80,6 +83,23 @@ static void put(struct trace_writer *w, const struct trace_record_type *type, vo
     }
 }
 
+/* When what the record says happened, or 0. */
+static uint64_t time_of(const struct trace_record_type *type, const void *record)
+{
+    for (uint32_t i = 0; i < type->field_count; i++) {
+        const struct trace_field *f = &type->fields[i];
+        if (f->type == TRACE_F_U64 && (!strcmp(f->name, "time_ns") || !strcmp(f->name, "until_ns")))
+            return *(const uint64_t *)((const char *)record + f->struct_offset);
+    }
+    return 0;
+}
+
+static void note_past(struct trace_writer *w, uint64_t time_ns)
+{
+    if (time_ns > w->past_ns)
+        w->past_ns = time_ns;
+}
+
 void trace_writer_put(struct trace_writer *w, enum trace_type number, void *record)
 {
     const struct trace_record_type *type = trace_record_type(number);
@@ -91,6 +111,7 @@ void trace_writer_put(struct trace_writer *w, enum trace_type number, void *reco
         return;
     }
     put(w, type, record);
+    note_past(w, time_of(type, record));
 }
 
 uint32_t trace_writer_intern(struct trace_writer *w, enum trace_type number, void *record)
@@ -204,8 +225,39 @@ static struct sample_batch *batch_of(struct trace_writer *w, uint32_t event)
     return &w->batches.data[event - 1];
 }
 
+void trace_writer_clock(struct trace_writer *w, uint32_t event, uint64_t period_ns)
+{
+    uint64_t grain_ns = GRAIN_LIMIT_NS;
+
+    if (writer_is_shut(w))
+        return;
+    if (!event || event > w->ids.count[TRACE_KIND_event]) {
+        writer_fail(w, error_path(ERROR_USAGE, w->path, "event %u is not defined", event));
+        return;
+    }
+    while (grain_ns > period_ns / GRAINS_A_PERIOD)
+        grain_ns /= 2;
+    struct sample_batch *b = batch_of(w, event);
+    if (b)
+        b->grain_ns = grain_ns;
+}
+
+/* The time as it is written: see trace_writer_clock(). */
+static uint64_t written_time(struct trace_writer *w, uint32_t event, const struct sample_batch *b, uint64_t time_ns)
+{
+    uint64_t rounded_ns = b->grain_ns ? time_ns & -b->grain_ns : time_ns;
+
+    if (event != w->last_event)
+        note_past(w, w->newest_sample_ns);
+    w->last_event = event;
+    if (time_ns > w->newest_sample_ns)
+        w->newest_sample_ns = time_ns;
+    return rounded_ns < w->past_ns ? time_ns : rounded_ns;
+}
+
 void trace_writer_sample(struct trace_writer *w, uint32_t event, const struct trace_sample *sample)
 {
+    struct trace_sample written = *sample;
     struct trace_fault fault;
 
     if (writer_is_shut(w))
@@ -223,14 +275,15 @@ void trace_writer_sample(struct trace_writer *w, uint32_t event, const struct tr
     struct sample_batch *b = batch_of(w, event);
     if (!b)
         return;
+    written.time_ns = written_time(w, event, b, sample->time_ns);
     if (!b->count) {
-        b->first_time_ns = b->last_time_ns = sample->time_ns;
+        b->first_time_ns = b->last_time_ns = written.time_ns;
         w->batches_bytes += BATCH_HEAD_LIMIT;
     }
     size_t before = b->data.len_bytes;
-    trace_sample_encode(&b->data, sample, b->last_time_ns);
+    trace_sample_encode(&b->data, &written, b->last_time_ns);
     w->batches_bytes += b->data.len_bytes - before;
-    b->last_time_ns = sample->time_ns;
+    b->last_time_ns = written.time_ns;
     b->count++;
     w->sample_count++;
 }
@@ -252,13 +305,18 @@ static void begin_epoch(struct trace_writer *w, uint64_t time_ns)
     map_deinit(&w->stacks);
     w->epoch_time_ns = time_ns;
     w->epoch_raw_bytes = w->epoch_sample_bytes = 0;
-    w->epoch_full = false;
+    w->epoch_full = w->closing = false;
     w->sequence = 0;
+    for (size_t i = 0; i < w->batches.count; i++)
+        w->batches.data[i].grain_ns = 0;
+    w->past_ns = time_ns;
     put(w, trace_record_type(TRACE_epoch), &record);
 }
 
 bool trace_writer_epoch_fits(const struct trace_writer *w)
 {
+    if (w->held)
+        return false;
     return !w->options.max_bytes || w->written_bytes + writer_pending_bytes(w) + EPOCH_HEAD_LIMIT <= w->options.max_bytes;
 }
 
@@ -279,7 +337,7 @@ bool trace_writer_epoch_due(const struct trace_writer *w, uint64_t time_ns)
     if (!trace_writer_epoch_fits(w))
         return false;
     return w->epoch_full || !trace_writer_epoch_room(w) || index_is_large(w) || age_ns >= w->options.epoch_max_ns ||
-           (age_ns >= w->options.epoch_min_ns && 2 * samples >= w->epoch_raw_bytes + writer_pending_bytes(w));
+           (age_ns >= w->options.epoch_min_ns && samples >= EPOCH_WORTH * (trace_writer_epoch_bytes(w) - samples));
 }
 
 uint64_t trace_writer_epoch_bytes(const struct trace_writer *w)
@@ -306,6 +364,29 @@ void trace_writer_new_epoch(struct trace_writer *w, uint64_t time_ns)
 uint64_t trace_writer_epoch(const struct trace_writer *w)
 {
     return w->epoch;
+}
+
+bool trace_writer_last_block(const struct trace_writer *w, const struct trace_end *end, struct buf *out)
+{
+    struct trace_block_header h = {.codec = TRACE_CODEC_RAW, .flags = TRACE_BLOCK_ENDS_EPOCH, .sequence = w->sequence,
+                                   .epoch = w->epoch};
+    struct buf fields = {0}, record = {0};
+    struct trace_fault fault;
+
+    bool good = trace_encode(&fields, trace_record_type(TRACE_end), end, &w->ids, &fault) && !fields.bad;
+    buf_put_uleb(&record, TRACE_end);
+    buf_put_uleb(&record, fields.len_bytes);
+    buf_put(&record, fields.data, fields.len_bytes);
+    uint8_t *block = good && !record.bad ? buf_reserve(out, TRACE_BLOCK_HEADER_BYTES + record.len_bytes) : NULL;
+    if (block) {
+        memcpy(block + TRACE_BLOCK_HEADER_BYTES, record.data, record.len_bytes);
+        h.raw_len_bytes = h.stored_len_bytes = (uint32_t)record.len_bytes;
+        trace_block_header_pack(&h, block);
+        out->len_bytes += TRACE_BLOCK_HEADER_BYTES + record.len_bytes;
+    }
+    buf_deinit(&fields);
+    buf_deinit(&record);
+    return block != NULL;
 }
 
 /* ---- life ---- */
@@ -393,9 +474,15 @@ void trace_writer_closing(struct trace_writer *w)
     w->closing = true;
 }
 
+void trace_writer_hold(struct trace_writer *w, bool hold)
+{
+    w->epoch_full |= w->held && !hold;
+    w->held = hold;
+}
+
 bool trace_writer_epoch_full(const struct trace_writer *w)
 {
-    return w->epoch_full;
+    return w->epoch_full || w->held;
 }
 
 uint64_t trace_writer_written_count(const struct trace_writer *w)

@@ -21,6 +21,7 @@
 struct sample_batch {
     struct buf data;
     uint64_t first_time_ns, last_time_ns;
+    uint64_t grain_ns; /* of the times of the event's samples: a power of two; 0: they are exact. Until the epoch ends */
     uint32_t count;
 };
 
@@ -30,7 +31,7 @@ struct trace_writer {
     struct trace_writer_options options;
 
     struct error *error; /* until trace_writer_error() returns it */
-    bool failed, finished, full, epoch_full, closing;
+    bool failed, finished, full, epoch_full, held, closing;
 
     struct trace_ids ids;
     struct intern interned; /* keys: type and payload of interned records */
@@ -44,7 +45,11 @@ struct trace_writer {
     struct buf stored;      /* header and payload as written */
     VEC(struct sample_batch) batches; /* by event id - 1 */
     size_t batches_bytes;
+    /* No time is rounded to one before `past_ns`: of records, and of samples of other events than the last one's. */
+    uint64_t past_ns, newest_sample_ns;
+    uint32_t last_event;
     uint32_t block_samples;
+    size_t block_sample_bytes; /* of the block, those that are samples */
     ZSTD_CCtx *zstd;
 
     uint64_t epoch, epoch_time_ns, epoch_raw_bytes;
@@ -72,10 +77,10 @@ bool writer_may_refuse(const struct trace_writer *w, size_t len_bytes);
  * error, or when they do not fit into the file (then w->full is set) or the epoch (w->epoch_full).
  */
 bool writer_make_room(struct trace_writer *w, size_t len_bytes);
-/* Whether nothing more is taken, at least for now: after an error, or when the file or the epoch is full. */
+/* Whether nothing more is taken, at least for now: after an error, when the file or the epoch is full, or held. */
 static inline bool writer_is_shut(const struct trace_writer *w)
 {
-    return w->failed || w->full || w->epoch_full;
+    return w->failed || w->full || w->epoch_full || w->held;
 }
 
 #endif

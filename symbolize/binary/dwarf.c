@@ -38,6 +38,7 @@ struct die_node {
 struct unit {
     Dwarf_Die die;
     bool walked;
+    bool plain_types; /* no type holds a function */
     VEC(struct die_node) nodes;
     VEC(struct range) ranges; /* of nodes, in their order */
     struct ranges index;      /* values: nodes */
@@ -90,7 +91,22 @@ static bool add_ranges(struct dwarf *d, Dwarf_Die *die, struct ranges *out, uint
     return true;
 }
 
-static bool may_hold_functions(int tag)
+/* Languages whose types have no functions: a third of a unit need not be looked at. */
+static bool types_hold_no_functions(int language)
+{
+    switch (language) {
+    case DW_LANG_C:
+    case DW_LANG_C89:
+    case DW_LANG_C99:
+    case DW_LANG_C11:
+    case DW_LANG_Mips_Assembler:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool may_hold_functions(const struct unit *u, int tag)
 {
     switch (tag) {
     case DW_TAG_subprogram:
@@ -101,12 +117,13 @@ static bool may_hold_functions(int tag)
     case DW_TAG_with_stmt:
     case DW_TAG_namespace:
     case DW_TAG_module:
+        return true;
     case DW_TAG_structure_type:
     case DW_TAG_class_type:
     case DW_TAG_union_type:
     case DW_TAG_enumeration_type:
     case DW_TAG_interface_type:
-        return true;
+        return !u->plain_types;
     default:
         return false;
     }
@@ -140,7 +157,7 @@ static bool walk(struct dwarf *d, struct unit *u, Dwarf_Die *above, uint32_t par
         return true;
     do {
         int tag = dwarf_tag(&die);
-        if (!may_hold_functions(tag))
+        if (!may_hold_functions(u, tag))
             continue;
         uint32_t node = parent;
         if (tag == DW_TAG_subprogram || tag == DW_TAG_inlined_subroutine) {
@@ -158,6 +175,7 @@ static bool walk(struct dwarf *d, struct unit *u, Dwarf_Die *above, uint32_t par
 static void walk_unit(struct dwarf *d, struct unit *u)
 {
     u->walked = true;
+    u->plain_types = types_hold_no_functions(dwarf_srclang(&u->die));
     /* Nodes that were collected before memory ran out stay usable. */
     walk(d, u, &u->die, NO_NODE, 0);
     for (size_t i = 0; i < u->nodes.count; i++)

@@ -182,9 +182,37 @@ static Dwarf *open_nothing(Elf **elf)
     return dwarf_begin_elf(*elf, DWARF_C_READ, NULL);
 }
 
+static bool is_read(const char *name)
+{
+    static const char *const unread[] = {".debug_loc", ".debug_loclists", ".debug_macro", ".debug_macinfo", ".debug_pubnames", ".debug_pubtypes"};
+
+    for (size_t i = 0; i < sizeof unread / sizeof *unread; i++) {
+        if (!strcmp(name, unread[i]))
+            return false;
+    }
+    return true;
+}
+
+/*
+ * libdw unpacks every section that it knows. Those that nothing is looked up in, above all the places of variables, are
+ * empty in the copy of the file that it gets. Call before libelf reads the headers.
+ */
+static void leave_out_sections(const struct elf_file *f)
+{
+    static const uint32_t empty = SHT_NOBITS;
+    struct elf_section s = {0};
+
+    while (elf_file_next_section(f, &s)) {
+        if (s.name && s.header.sh_flags & SHF_COMPRESSED && !is_read(s.name))
+            memcpy((uint8_t *)f->image + f->header.e_shoff + s.index * sizeof s.header + offsetof(Elf64_Shdr, sh_type), &empty, sizeof empty);
+    }
+}
+
 /* NULL: no DWARF, or it cannot be read. */
 static Dwarf *open_file_dwarf(struct symbols *s, const struct elf_file *f)
 {
+    if (f->image)
+        leave_out_sections(f);
     Elf *elf = unpacks_well(f) ? elf_file_handle(f) : NULL;
     Dwarf *dw = elf ? dwarf_begin_elf(elf, DWARF_C_READ, NULL) : NULL;
 

@@ -3,9 +3,13 @@
 #ifndef SYMBOLIZE_PASS_DUMP_H
 #define SYMBOLIZE_PASS_DUMP_H
 
+#include <stdio.h>
+
 #include "symbolize/pass/consumer.h"
 
-/* The state is the FILE to write to, which stays the caller's. */
+/* `out` is borrowed as long as the consumer lives; the state is what is made here. */
+struct dump;
+struct error *dump_create(FILE *out, struct dump **dump);
 extern const struct consumer dump_consumer;
 
 #endif

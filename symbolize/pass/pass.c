@@ -69,13 +69,14 @@ static struct error *pass_sample(struct pass *p, uint32_t event, const struct tr
     return NULL;
 }
 
-static struct error *pass_samples(struct pass *p, const struct trace_samples *samples)
+static struct error *pass_samples(struct pass *p, const struct trace_record *rec)
 {
+    const struct trace_samples *samples = &rec->samples;
     bool changes = p->epoch.events.data[samples->event].changes.count != 0;
     struct trace_sample_iter it;
     struct trace_sample sample;
 
-    trace_samples_begin(&it, samples, epoch_period_at(&p->epoch, samples->event, samples->time_ns));
+    trace_samples_begin_checked(&it, rec, epoch_period_at(&p->epoch, samples->event, samples->time_ns));
     while (trace_samples_next(&it, &sample)) {
         if (changes && !(sample.flags & TRACE_SAMPLE_VALUE))
             sample.value = epoch_period_at(&p->epoch, samples->event, sample.time_ns);
@@ -93,19 +94,24 @@ static struct error *end_epoch(struct pass *p)
     }
     if (p->wants & CONSUMER_STACKS)
         resolver_end_epoch(p->resolver);
-    return NULL;
+    return p->renew ? p->renew(p->renew_own, p) : NULL;
 }
 
-/* The exact times of a thread go beside its samples, where all of these are shown. */
+/* What else is known of a thread goes beside its samples, where all of these are shown. */
 static struct error *load_stacks(struct pass *p, const struct trace_record *rec)
 {
     bool whole = false;
 
     TRY(resolver_record(p->resolver, &p->epoch, rec));
-    if (rec->type != TRACE_thread_time)
+    bool has_state = rec->type == TRACE_thread_state;
+    if (rec->type != TRACE_thread_time && !has_state)
         return NULL;
-    TRY(sample_filter_whole_thread(&p->filter, &p->epoch, rec->thread_time.thread, &whole));
-    return whole ? resolver_thread_time(p->resolver, &p->epoch, &rec->thread_time) : NULL;
+    uint32_t thread = has_state ? rec->thread_state.thread : rec->thread_time.thread;
+    TRY(sample_filter_whole_thread(&p->filter, &p->epoch, thread, &whole));
+    if (!whole)
+        return NULL;
+    return has_state ? resolver_thread_state(p->resolver, &p->epoch, &rec->thread_state)
+                     : resolver_thread_time(p->resolver, &p->epoch, &rec->thread_time);
 }
 
 static struct error *load(struct pass *p, const struct trace_record *rec)
@@ -133,6 +139,7 @@ static struct error *pass_records(struct pass *p, struct trace_reader *reader)
             break;
         if (p->limits)
             TRY(file_limits_record(p->limits, &rec, trace_reader_stats(reader)));
+        progress_record(p->progress, trace_reader_stats(reader)->file_bytes, rec.type == TRACE_samples ? rec.samples.count : 0);
         if (p->wants)
             TRY(load(p, &rec));
         EACH_CONSUMER(p, c) {
@@ -140,7 +147,7 @@ static struct error *pass_records(struct pass *p, struct trace_reader *reader)
                 TRY(c->consumer->record(c->state, &p->file, &rec));
         }
         if (rec.type == TRACE_samples && p->wants)
-            TRY(pass_samples(p, &rec.samples));
+            TRY(pass_samples(p, &rec));
     }
     TRY(end_epoch(p));
     epoch_deinit(&p->epoch);
@@ -169,6 +176,7 @@ static struct error *pass_file(struct pass *p, uint32_t number)
 
     TRY(input_open(input, &reader));
     sample_filter_begin_file(&p->filter, number);
+    progress_begin_file(p->progress, number);
     p->file = (struct consumer_file){.input = input, .number = number, .reader = reader, .epoch = &p->epoch};
     if (!(p->wants & (CONSUMER_EPOCH | CONSUMER_STACKS)))
         p->epoch.left_out = EPOCH_STACKS;
@@ -179,6 +187,7 @@ static struct error *pass_file(struct pass *p, uint32_t number)
         err = pass_records(p, reader);
     if (p->limits)
         file_limits_end_file(p->limits, trace_reader_stats(reader));
+    progress_end_file(p->progress, trace_reader_stats(reader)->file_bytes);
     trace_reader_close(reader);
     return err;
 }
@@ -189,16 +198,24 @@ static struct error *check_left(const struct pass *p)
     TRY(sample_filter_check(&p->filter));
     if (sample_filter_is_enabled(&p->filter) && !p->passed_count)
         return sample_filter_nothing(&p->filter);
-    return p->passed_count && p->wants & CONSUMER_STACKS ? stack_nothing_left(resolver_stack_map(p->resolver)) : NULL;
+    return p->passed_count && p->wants & CONSUMER_STACKS && !p->renewed ? stack_nothing_left(resolver_stack_map(p->resolver)) : NULL;
+}
+
+static struct error *pass_files(struct pass *p)
+{
+    for (size_t i = 0; i < p->input_count && !have_enough(p); i++)
+        TRY(pass_file(p, (uint32_t)i));
+    return check_left(p);
 }
 
 struct error *pass_run(struct pass *p)
 {
     if (p->limits)
         file_limits_begin(p->limits);
-    for (size_t i = 0; i < p->input_count && !have_enough(p); i++)
-        TRY(pass_file(p, (uint32_t)i));
-    TRY(check_left(p));
+    progress_begin(p->progress, p->inputs, p->input_count);
+    struct error *err = pass_files(p);
+    progress_clear(p->progress);
+    TRY(err);
     EACH_CONSUMER(p, c) {
         if (c->consumer->end)
             TRY(c->consumer->end(c->state));

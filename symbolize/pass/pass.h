@@ -12,6 +12,7 @@
 #include "formats/base/err.h"
 #include "formats/base/vec.h"
 #include "symbolize/pass/consumer.h"
+#include "symbolize/pass/progress.h"
 #include "symbolize/pass/sample_filter.h"
 #include "symbolize/stack/resolve.h"
 #include "symbolize/trace/file_limits.h"
@@ -27,6 +28,11 @@ struct pass {
     size_t input_count;
     struct resolver *resolver;  /* borrowed; may be NULL if no consumer wants stacks */
     struct file_limits *limits; /* borrowed; NULL: none */
+    struct progress *progress;  /* borrowed; NULL: nobody is told how far it is */
+    /* Called when an epoch has ended; may give the pass another resolver. NULL: nothing is called. */
+    struct error *(*renew)(void *own, struct pass *p);
+    void *renew_own;
+    bool renewed; /* it has given another one */
     struct sample_filter filter;
     VEC(struct pass_consumer) consumers;
     /* State while it runs. */

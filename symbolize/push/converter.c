@@ -35,10 +35,11 @@ enum {
 #define ASKED_NS (2 * NS_PER_S)
 
 struct converter {
-    pid_t first;
-    int control;
+    struct converters *all;
+    uint32_t number;   /* of `all` */
     int pipe;          /* of the current trace; -1: there is none */
-    bool expects_answer;
+    bool expects_answer, answered;
+    struct trace_answer answer; /* that came while another was waited for */
     struct buf bytes;  /* of the message that is being read */
     bool taken;        /* it was returned: the next one begins */
     uint32_t profile_count, other_count; /* of the trace; since the last profile */
@@ -47,15 +48,22 @@ struct converter {
     char text[160];    /* for CONVERTER_FAILED */
 };
 
-struct error *converter_create(converter_run *run, void *own, struct converter **out)
+struct converters {
+    pid_t first;
+    int control;
+    uint32_t count;
+    struct converter list[];
+};
+
+struct error *converters_create(uint32_t count, converter_run *run, void *own, struct converters **out)
 {
     int ends[2];
 
     *out = NULL;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
         return error_os(errno, "the processes that read traces cannot be started");
-    struct converter *c = calloc(1, sizeof *c);
-    pid_t pid = c ? fork() : -1;
+    struct converters *all = calloc(1, sizeof *all + count * sizeof *all->list);
+    pid_t pid = all ? fork() : -1;
     if (!pid) {
         close(ends[0]);
         trace_processes_serve(ends[1], run, own);
@@ -64,24 +72,44 @@ struct error *converter_create(converter_run *run, void *own, struct converter *
     close(ends[1]);
     if (pid < 0) {
         close(ends[0]);
-        free(c);
-        return c ? error_os(why, "the process that reads traces cannot be started") : error_no_memory();
+        free(all);
+        return all ? error_os(why, "the process that reads traces cannot be started") : error_no_memory();
     }
-    *c = (struct converter){.first = pid, .control = ends[0], .pipe = -1};
-    *out = c;
+    *all = (struct converters){.first = pid, .control = ends[0], .count = count};
+    for (uint32_t i = 0; i < count; i++)
+        all->list[i] = (struct converter){.all = all, .number = i, .pipe = -1};
+    *out = all;
     return NULL;
 }
 
-void converter_destroy(struct converter *c)
+void converters_destroy(struct converters *all)
 {
-    if (!c)
+    if (!all)
         return;
-    if (c->pipe >= 0)
-        close(c->pipe);
-    close(c->control);
-    helper_wait(c->first);
-    buf_deinit(&c->bytes);
-    free(c);
+    for (uint32_t i = 0; i < all->count; i++) {
+        if (all->list[i].pipe >= 0)
+            close(all->list[i].pipe);
+        buf_deinit(&all->list[i].bytes);
+    }
+    close(all->control);
+    helper_wait(all->first);
+    free(all);
+}
+
+struct converter *converters_idle(struct converters *all)
+{
+    for (uint32_t i = 0; i < all->count; i++) {
+        if (!all->list[i].expects_answer)
+            return &all->list[i];
+    }
+    return NULL;
+}
+
+struct error *converters_end(struct converters *all)
+{
+    for (uint32_t i = 0; i < all->count; i++)
+        TRY(converter_end(&all->list[i]));
+    return NULL;
 }
 
 static struct error *first_is_gone(void)
@@ -110,14 +138,14 @@ static struct error *send_order(const struct converter *c, const struct trace_or
     }
     ssize_t n;
     do
-        n = sendmsg(c->control, &m, MSG_NOSIGNAL);
+        n = sendmsg(c->all->control, &m, MSG_NOSIGNAL);
     while (n < 0 && errno == EINTR);
     return n < 0 ? first_is_gone() : NULL;
 }
 
 struct error *converter_begin(struct converter *c, const struct converter_trace *trace, enum converter_task task)
 {
-    struct trace_order order = {.kind = TRACE_ORDER_BEGIN, .task = task};
+    struct trace_order order = {.kind = TRACE_ORDER_BEGIN, .task = task, .number = c->number};
     int ends[2];
 
     snprintf(order.path, sizeof order.path, "%s", trace->path);
@@ -132,6 +160,7 @@ struct error *converter_begin(struct converter *c, const struct converter_trace 
     }
     c->pipe = ends[0];
     c->expects_answer = true;
+    c->answered = false;
     c->silence_ns = 0;
     c->asked_ns = now_ns();
     buf_clear(&c->bytes);
@@ -140,11 +169,26 @@ struct error *converter_begin(struct converter *c, const struct converter_trace 
     return NULL;
 }
 
+/* Takes the next answer, whose ever it is. */
+static struct error *take_answer(struct converters *all)
+{
+    struct trace_answer a;
+    ssize_t n;
+
+    do
+        n = recv(all->control, &a, sizeof a, 0);
+    while (n < 0 && errno == EINTR);
+    if (n != (ssize_t)sizeof a || a.number >= all->count)
+        return first_is_gone();
+    all->list[a.number].answer = a;
+    all->list[a.number].answered = true;
+    return NULL;
+}
+
 /* Ends the process if it is still there, and stores how it ended. */
 static struct error *end_process(struct converter *c, struct trace_answer *out)
 {
-    static const struct trace_order order = {.kind = TRACE_ORDER_END};
-    ssize_t n;
+    const struct trace_order order = {.kind = TRACE_ORDER_END, .number = c->number};
 
     *out = (struct trace_answer){0};
     if (c->pipe >= 0)
@@ -153,11 +197,11 @@ static struct error *end_process(struct converter *c, struct trace_answer *out)
     if (!c->expects_answer)
         return NULL;
     TRY(send_order(c, &order, NULL));
-    do
-        n = recv(c->control, out, sizeof *out, 0);
-    while (n < 0 && errno == EINTR);
+    while (!c->answered)
+        TRY(take_answer(c->all));
     c->expects_answer = false;
-    return n == (ssize_t)sizeof *out ? NULL : first_is_gone();
+    *out = c->answer;
+    return NULL;
 }
 
 struct error *converter_end(struct converter *c)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Takes the traces in turn: opens each, has it read by a process of its own (converter.h), and sends what comes (sender.h).
+ * Those that come next are read meanwhile (--jobs); what is sent, and its order, do not depend on that.
  * While it waits for either, it looks at the folders once a second, so that it knows what waits and what is gone.
  */
 #include "symbolize/push/push.h"
@@ -38,15 +39,24 @@ struct sent {
     uint64_t profile_count;
 };
 
+/* A trace whose turn comes. */
+struct next_trace {
+    struct folder_trace *file;
+    enum folder_answer answer;
+    struct converter *converter; /* reads it; NULL: it is not open yet */
+    int fd;
+};
+
 struct push {
     const struct push_request *request;
-    struct converter *converter;
+    struct converters *converters;
     struct store *store;
     struct state *state;
     struct account *account;
     struct folder *folder;
     struct sender *sender;
     VEC(struct sent *) sent; /* traces on their way */
+    VEC(struct next_trace) next; /* in the order in which they are sent; --jobs at most */
     struct push_log log;
     struct service service;
     uint64_t told_ns, published_ns; /* CLOCK_MONOTONIC; 0: not yet */
@@ -189,15 +199,15 @@ static bool goes_on(const struct push *p)
 }
 
 /* Sends what comes of the trace, until its last message or until something ends the sender. */
-static struct error *send_messages(struct push *p, struct sent *t)
+static struct error *send_messages(struct push *p, struct sent *t, struct converter *converter)
 {
     struct converter_message message;
     bool came, counted = true;
 
     while (!t->read && !t->failed && goes_on(p)) {
-        TRY(converter_next(p->converter, &message, &came));
+        TRY(converter_next(converter, &message, &came));
         TRY(came ? take_message(p, t, &message, &counted)
-                 : sender_wait(p->sender, converter_fd(p->converter), now_ns() + TICK_NS));
+                 : sender_wait(p->sender, converter_fd(converter), now_ns() + TICK_NS));
         TRY(tick(p)); /* many messages may come in a row */
     }
     return NULL;
@@ -210,7 +220,8 @@ static bool has_length(int fd, uint64_t len_bytes)
     return !fstat(fd, &st) && (uint64_t)st.st_size == len_bytes;
 }
 
-static struct error *send_open(struct push *p, struct folder_trace *file, int fd)
+/* Sends a trace that is being read. */
+static struct error *send_trace(struct push *p, const struct next_trace *n)
 {
     struct sent *t = calloc(1, sizeof *t);
 
@@ -218,59 +229,67 @@ static struct error *send_open(struct push *p, struct folder_trace *file, int fd
         free(t);
         return error_no_memory();
     }
-    *t = (struct sent){.sender = {.id = file->id}, .file = file, .len_bytes = file->len_bytes};
-    TRY(converter_begin(p->converter, &(struct converter_trace){file->path, fd}, CONVERTER_READ));
-    TRY(send_messages(p, t));
+    *t = (struct sent){.sender = {.id = n->file->id}, .file = n->file, .len_bytes = n->file->len_bytes};
+    TRY(send_messages(p, t, n->converter));
     /* Where a store is slow it may have grown meanwhile: what was sent has to stay known when it is read again. */
-    t->ended &= has_length(fd, t->len_bytes);
+    t->ended &= has_length(n->fd, t->len_bytes);
     if ((t->read || t->failed) && !t->sender.open_count)
         finish_trace(p, t);
     return NULL;
 }
 
 /* Is there an END record? */
-static struct error *look_for_end(struct push *p, struct folder_trace *file, int fd, bool *ended)
+static struct error *look_for_end(struct push *p, struct converter *converter, const struct converter_trace *trace, bool *ended)
 {
     struct converter_message m = {0};
     bool came = false;
 
-    TRY(converter_begin(p->converter, &(struct converter_trace){file->path, fd}, CONVERTER_LOOK));
+    TRY(converter_begin(converter, trace, CONVERTER_LOOK));
     while (!came && goes_on(p)) {
-        TRY(converter_next(p->converter, &m, &came));
+        TRY(converter_next(converter, &m, &came));
         if (!came)
-            TRY(sender_wait(p->sender, converter_fd(p->converter), now_ns() + TICK_NS));
+            TRY(sender_wait(p->sender, converter_fd(converter), now_ns() + TICK_NS));
     }
     *ended = came && m.event == CONVERTER_END && m.ended;
-    return converter_end(p->converter);
+    return converter_end(converter);
 }
 
-static struct error *send_file(struct push *p, struct folder_trace *file, enum folder_answer answer)
+/* Begins to read a trace, if it is complete: else n->converter stays NULL, and nothing more is to be done with it now. */
+static struct error *begin_reading(struct push *p, struct next_trace *n)
 {
-    bool ended = answer == FOLDER_COMPLETE;
-    int fd;
+    struct converter *converter = converters_idle(p->converters);
+    bool ended = n->answer == FOLDER_COMPLETE;
 
-    struct error *err = folder_open(file, &fd);
+    struct error *err = folder_open(n->file, &n->fd);
     if (err) {
         /* The next look says that it is gone, or why it cannot be read. */
         error_destroy(err);
-        folder_put_back(file);
+        folder_put_back(n->file);
         return NULL;
     }
+    const struct converter_trace trace = {n->file->path, n->fd};
     if (!ended)
-        err = look_for_end(p, file, fd, &ended);
+        err = look_for_end(p, converter, &trace, &ended);
     if (!err && ended)
-        err = send_open(p, file, fd);
-    else
-        folder_has_no_end(file);
-    close(fd);
+        err = converter_begin(converter, &trace, CONVERTER_READ);
+    if (!err && ended) {
+        n->converter = converter;
+        return NULL;
+    }
+    folder_has_no_end(n->file);
+    close(n->fd);
     return err;
 }
 
-/* Is the same trace being sent under another name? It was copied, or renamed meanwhile. */
+/* Is the same trace being sent under another name, or will it be? It was copied, or renamed meanwhile. */
 static bool is_on_its_way(const struct push *p, struct state_trace_id id)
 {
     for (size_t i = 0; i < p->sent.count; i++) {
         if (p->sent.data[i]->sender.id.number == id.number)
+            return true;
+    }
+    for (size_t i = 0; i < p->next.count; i++) {
+        if (p->next.data[i].file->id.number == id.number)
             return true;
     }
     return false;
@@ -282,22 +301,61 @@ static void note_sent_before(struct push *p, struct folder_trace *file)
     folder_done(file);
 }
 
-/* Sends all traces that are complete now. */
-static struct error *send_waiting(struct push *p)
+/* Begins to read what comes next, but for a trace that is on its way: what is known of it when its turn comes decides. */
+static struct error *read_ahead(struct push *p)
 {
-    enum folder_answer answer;
-    struct folder_trace *file;
+    struct next_trace n = {0};
 
-    while (goes_on(p) && (answer = folder_next(p->folder, &file)) != FOLDER_NOTHING) {
-        if (is_on_its_way(p, file->id)) /* the state knows of its profiles only once they are answered */
-            TRY(sender_finish(p->sender));
-        if (state_is_complete(p->state, file->id, file->len_bytes))
-            note_sent_before(p, file);
-        else
-            TRY(send_file(p, file, answer));
+    while (goes_on(p) && p->next.count < p->request->jobs && (n.answer = folder_next(p->folder, &n.file)) != FOLDER_NOTHING) {
+        bool may_be_sent = is_on_its_way(p, n.file->id);
+        n.converter = NULL;
+        if (!may_be_sent && state_is_complete(p->state, n.file->id, n.file->len_bytes)) {
+            note_sent_before(p, n.file);
+            continue;
+        }
+        if (!may_be_sent)
+            TRY(begin_reading(p, &n));
+        if ((may_be_sent || n.converter) && !VEC_PUSH(&p->next, n)) {
+            if (n.converter)
+                close(n.fd);
+            return error_no_memory();
+        }
         TRY(tick(p));
     }
     return NULL;
+}
+
+/* Sends the first of p->next. */
+static struct error *send_next(struct push *p)
+{
+    struct next_trace n = p->next.data[0];
+
+    memmove(p->next.data, p->next.data + 1, --p->next.count * sizeof n);
+    if (!n.converter) { /* the state knows of its profiles only once they are answered */
+        TRY(sender_finish(p->sender));
+        if (state_is_complete(p->state, n.file->id, n.file->len_bytes)) {
+            note_sent_before(p, n.file);
+            return NULL;
+        }
+        TRY(begin_reading(p, &n));
+    }
+    if (!n.converter)
+        return NULL;
+    struct error *err = send_trace(p, &n);
+    close(n.fd);
+    return err;
+}
+
+/* Sends all traces that are complete now. */
+static struct error *send_waiting(struct push *p)
+{
+    for (;;) {
+        TRY(read_ahead(p));
+        if (!goes_on(p) || !p->next.count)
+            return NULL;
+        TRY(send_next(p));
+        TRY(tick(p));
+    }
 }
 
 /* ---- the whole ---- */
@@ -311,7 +369,7 @@ static struct error *run_loop(struct push *p)
         TRY(send_waiting(p));
     }
     TRY(sender_finish(p->sender));
-    TRY(converter_end(p->converter));
+    TRY(converters_end(p->converters));
     return sender_drain(p->sender);
 }
 
@@ -348,7 +406,7 @@ static struct error *begin(struct push *p, converter_run *convert, void *own)
 
     TRY(push_drop_privileges(&p->was_root));
     TRY(stop_begin());
-    TRY(converter_create(convert, own, &p->converter));
+    TRY(converters_create(p->request->jobs, convert, own, &p->converters));
     TRY(store_open(p->request, &p->store));
     stop_watch(p->store);
     TRY(open_state(p));
@@ -400,11 +458,16 @@ struct error *push_run(const struct push_request *request, converter_run *conver
     for (size_t i = 0; i < p.sent.count; i++)
         free(p.sent.data[i]);
     VEC_DEINIT(&p.sent);
+    for (size_t i = 0; i < p.next.count; i++) {
+        if (p.next.data[i].converter)
+            close(p.next.data[i].fd);
+    }
+    VEC_DEINIT(&p.next);
     sender_destroy(p.sender);
     folder_destroy(p.folder);
     account_destroy(p.account);
     state_close(p.state);
     store_close(p.store);
-    converter_destroy(p.converter);
+    converters_destroy(p.converters);
     return err;
 }

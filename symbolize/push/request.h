@@ -17,6 +17,7 @@ struct push_request {
     bool follow;                    /* goes on with files that come into the folders, until a signal ends it */
     uint64_t window_ns;             /* of a profile; windows are multiples of it since 1970 */
     uint64_t retry_for_ns;          /* without `follow`: how long to try while the store does not answer */
+    uint32_t jobs;                  /* traces that are read at a time, 1 to CONVERTERS_MAX */
     const char *state;              /* file that remembers what was sent; NULL: none */
     const char *status;             /* file of figures as Prometheus text; NULL: none */
     struct option_texts labels;     /* --label NAME=TEMPLATE, as given: series.h */

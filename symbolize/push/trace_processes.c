@@ -29,7 +29,7 @@ struct server {
     pid_t first; /* this process */
     converter_run *run;
     void *own;
-    pid_t child;     /* 0: none */
+    pid_t children[TRACE_PROCESSES_MAX]; /* by the order's number; 0: none */
     sigset_t signals; /* that were blocked before */
 };
 
@@ -95,22 +95,24 @@ static _Noreturn void be_trace_process(const struct server *s, const struct trac
 
 /* ---- the process that forks them ---- */
 
-static void answer(struct server *s, int fork_errno, int status)
+static void answer(struct server *s, uint32_t number, int fork_errno, int status)
 {
-    const struct trace_answer a = {fork_errno, status};
+    const struct trace_answer a = {number, fork_errno, status};
 
-    s->child = 0;
+    s->children[number] = 0;
     if (send(s->control, &a, sizeof a, MSG_NOSIGNAL) < 0)
         _exit(EXIT_SUCCESS); /* the sender is gone */
 }
 
 static void begin(struct server *s, const struct trace_order *order, const int fds[TRACE_ORDER_FDS])
 {
-    s->child = fork();
-    if (!s->child)
+    pid_t child = fork();
+
+    if (!child)
         be_trace_process(s, order, fds[0], fds[1]);
-    if (s->child < 0)
-        answer(s, errno, 0);
+    s->children[order->number] = child;
+    if (child < 0)
+        answer(s, order->number, errno, 0);
 }
 
 /* The descriptors that came with an order; -1: none did. */
@@ -139,18 +141,39 @@ static bool take_order(struct server *s)
     ssize_t n = recvmsg(s->control, &m, MSG_CMSG_CLOEXEC);
     if (n < 0 && errno == EINTR)
         return true;
-    if (n != (ssize_t)sizeof order)
+    if (n != (ssize_t)sizeof order || order.number >= TRACE_PROCESSES_MAX)
         return false;
     take_fds(&m, fds);
     if (order.kind == TRACE_ORDER_BEGIN)
         begin(s, &order, fds);
-    else if (s->child > 0)
-        kill(s->child, SIGKILL);
+    else if (s->children[order.number] > 0)
+        kill(s->children[order.number], SIGKILL);
     for (size_t i = 0; i < TRACE_ORDER_FDS; i++) {
         if (fds[i] >= 0)
             close(fds[i]);
     }
     return true;
+}
+
+/* Answers for those that are gone. */
+static void reap(struct server *s)
+{
+    int status;
+
+    for (uint32_t i = 0; i < TRACE_PROCESSES_MAX; i++) {
+        if (s->children[i] > 0 && waitpid(s->children[i], &status, WNOHANG) == s->children[i])
+            answer(s, i, 0, status);
+    }
+}
+
+static void end_all(struct server *s)
+{
+    for (uint32_t i = 0; i < TRACE_PROCESSES_MAX; i++) {
+        if (s->children[i] > 0)
+            kill(s->children[i], SIGKILL);
+    }
+    while (wait(NULL) > 0)
+        ;
 }
 
 static void wake(int number)
@@ -163,7 +186,6 @@ void trace_processes_serve(int control, converter_run *run, void *own)
     struct server s = {.control = control, .first = getpid(), .run = run, .own = own};
     const struct sigaction act = {.sa_handler = wake};
     sigset_t waiting;
-    int status;
 
     secrets_forget_environment();
     helper_begin("pysym-forker", &control, 1);
@@ -176,12 +198,8 @@ void trace_processes_serve(int control, converter_run *run, void *own)
         struct pollfd p = {.fd = control, .events = POLLIN};
         if (ppoll(&p, 1, NULL, &s.signals) > 0)
             more = take_order(&s);
-        if (s.child > 0 && waitpid(s.child, &status, WNOHANG) == s.child)
-            answer(&s, 0, status);
+        reap(&s);
     }
-    if (s.child > 0) {
-        kill(s.child, SIGKILL);
-        waitpid(s.child, NULL, 0);
-    }
+    end_all(&s);
     _exit(EXIT_SUCCESS);
 }

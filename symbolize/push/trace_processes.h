@@ -33,15 +33,17 @@ enum trace_order_kind {
     TRACE_ORDER_BEGIN, /* comes with the trace and the end of a pipe to write to, as SCM_RIGHTS */
     TRACE_ORDER_END,   /* kills the process of the trace, if it is still there */
 };
-enum { TRACE_ORDER_FDS = 2 };
+enum { TRACE_ORDER_FDS = 2, TRACE_PROCESSES_MAX = 64 };
 
 struct trace_order {
     uint32_t kind, task;
+    uint32_t number; /* of the process: below TRACE_PROCESSES_MAX; that of BEGIN has none */
     char path[PATH_MAX]; /* cut, if it is longer */
 };
 
 /* Comes once for each TRACE_ORDER_BEGIN: when the process is gone. */
 struct trace_answer {
+    uint32_t number; /* of the order */
     int fork_errno; /* it could not be forked; else 0 */
     int status;     /* as waitpid(2) stores it */
 };

@@ -83,6 +83,8 @@ static bool is_among(const char *words, const char *text, bool prefix)
 {
     size_t text_len = strlen(text);
 
+    if (!prefix && !strstr(words, text)) /* this looks at many bytes at a time; files are in none of the lists, mostly */
+        return false;
     for (size_t len; *words; words += len + strspn(words + len, " ")) {
         len = strcspn(words, " ");
         if ((prefix ? len <= text_len : len == text_len) && !memcmp(words, text, len))

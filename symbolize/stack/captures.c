@@ -146,6 +146,18 @@ static bool take_event(struct captures *c, const struct epoch *e, const struct t
     return true;
 }
 
+static void take_ticks(struct captures *c, const struct epoch *e, const struct trace_ticks *ticks)
+{
+    uint32_t event = model_event_of(c->model, e, ticks->event), rate = captures_find_rate(c, event);
+    uint64_t busy = ticks->seen - ticks->idle;
+
+    if (rate == CAPTURES_NO_RATE || ticks->idle > ticks->seen || ticks->unsampled > busy)
+        return;
+    struct emit_rate *known = &newest_lists(c)->rates.data[rate];
+    known->busy_ticks += busy;
+    known->own_ticks += busy - ticks->unsampled;
+}
+
 static bool take_loss(struct captures *c, const struct epoch *e, const struct trace_loss *loss)
 {
     const char *name = trace_loss_name(loss->reason), *meaning = trace_loss_meaning(loss->reason);
@@ -153,7 +165,8 @@ static bool take_loss(struct captures *c, const struct epoch *e, const struct tr
                                 .meaning = meaning ? meaning : "",
                                 .event = keep(c, epoch_text(e, e->events.data[loss->event].def.name)),
                                 .count = loss->count,
-                                .is_sample = loss_class_is_sample(trace_loss_class(loss->reason))};
+                                .is_sample = loss_class_is_sample(trace_loss_class(loss->reason)),
+                                .is_everywhere = loss->reason == LOSS_tick_skipped};
     struct capture_lists *lists = newest_lists(c);
 
     if (!loss->count || loss->reason == LOSS_complete)
@@ -190,6 +203,9 @@ bool captures_record(struct captures *c, const struct epoch *e, const struct tra
         return take_setting(c, e, &rec->meta);
     case TRACE_event:
         return take_event(c, e, &rec->event);
+    case TRACE_ticks:
+        take_ticks(c, e, &rec->ticks);
+        return true;
     case TRACE_loss:
         return take_loss(c, e, &rec->loss);
     case TRACE_end:

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "symbolize/stack/compose.h"
 
-#include <assert.h>
-
 #include "formats/cpython/code.h"
 
 enum {
@@ -22,6 +20,8 @@ void composer_deinit(struct composer *c)
     VEC_DEINIT(&c->run_start);
     VEC_DEINIT(&c->runs);
     merge_output_deinit(&c->merged);
+    composed_cache_deinit(&c->cache);
+    buf_deinit(&c->key);
 }
 
 void composer_clear(struct composer *c)
@@ -87,22 +87,8 @@ static struct error *list_python(struct composer *c, const struct epoch *e, cons
 
 static struct error *put_native(struct composer *c, uint32_t expansion)
 {
-    const struct expansion *x = &c->frames->expansions.data[expansion];
-    static_assert(FRAMES_NO_MODULE == MERGE_NO_MODULE, "one number for both");
-    struct merge_native native = {.module = x->maybe_trampoline ? MERGE_NO_MODULE : x->module,
-                                  .function_count = x->count,
-                                  .outer_machinery = x->outer_machinery,
-                                  .inner_machinery = x->inner_machinery,
-                                  .eval_loop = x->eval_loop,
-                                  .switches_stacks = x->switches_stacks,
-                                  .trampoline = x->trampoline,
-                                  .clears_frame = x->clears_frame,
-                                  .kept = x->kept,
-                                  .helpers = x->helpers,
-                                  .serves_caller = x->serves_caller,
-                                  .owner = x->owner};
-
-    return VEC_PUSH(&c->native, expansion) && VEC_PUSH(&c->merge_native, native) ? NULL : error_no_memory();
+    return VEC_PUSH(&c->native, expansion) && VEC_PUSH(&c->merge_native, c->frames->expansions.data[expansion].merge) ? NULL
+                                                                                                                    : error_no_memory();
 }
 
 static struct error *put_runs(struct composer *c, const struct epoch_join *join, bool snapshot)
@@ -183,15 +169,20 @@ static struct error *touch(struct composer *c, struct composed *out, const struc
     out->native_unnamed += unresolved;
     if (x->module == FRAMES_NO_MODULE)
         return NULL;
+    if (c->last_touched < c->touched.count && c->last_touched >= out->modules_first && c->touched.data[c->last_touched] >> 1 == x->module) {
+        c->touched.data[c->last_touched] |= unresolved; /* frames of a module stand together */
+        return NULL;
+    }
     TRY(work(c, out->modules_count));
-    for (uint32_t i = 0; i < out->modules_count; i++) {
-        uint32_t *touched = &c->touched.data[out->modules_first + i];
-        if (*touched >> 1 == x->module) {
-            *touched |= unresolved;
+    for (uint32_t i = out->modules_first; i < out->modules_first + out->modules_count; i++) {
+        if (c->touched.data[i] >> 1 == x->module) {
+            c->touched.data[i] |= unresolved;
+            c->last_touched = i;
             return NULL;
         }
     }
     out->modules_count++;
+    c->last_touched = (uint32_t)c->touched.count;
     return VEC_PUSH(&c->touched, x->module << 1 | unresolved) ? NULL : error_no_memory();
 }
 
@@ -271,6 +262,51 @@ static struct error *build_stack(struct composer *c, struct composed *out)
     return NULL;
 }
 
+/* All that build() depends on: the lists, which hold numbers of the model, and what stands beside them. */
+static struct error *put_key(struct composer *c, const struct merge_input *in)
+{
+    const uint32_t head[] = {in->kernel_count, in->native_count,        in->python_count, in->run_count,
+                             in->python_end,   in->native_end, in->is_part};
+
+    buf_clear(&c->key);
+    buf_put(&c->key, head, sizeof head);
+    buf_put(&c->key, c->kernel.data, in->kernel_count * sizeof *c->kernel.data);
+    buf_put(&c->key, c->native.data, in->native_count * sizeof *c->native.data);
+    buf_put(&c->key, c->python.data, in->python_count * sizeof *c->python.data);
+    buf_put(&c->key, in->runs, in->run_count * sizeof *in->runs);
+    buf_put(&c->key, in->run_start, in->python_count * sizeof *in->run_start);
+    return c->key.bad ? error_no_memory() : NULL;
+}
+
+static struct error *build(struct composer *c, const struct merge_input *in, struct composed *out)
+{
+    if (!merge_layout(in, &c->merged))
+        return error_no_memory();
+    out->python_end = in->python_end;
+    out->native_end = in->native_end;
+    out->join_end = c->merged.join_end;
+    out->no_frame = c->merged.no_frame;
+    out->in_interpreter = c->merged.in_interpreter;
+    return build_stack(c, out);
+}
+
+/* The same from what was built of equal lists before. *found false: nothing was. */
+static struct error *build_again(struct composer *c, struct composed *out, bool *found)
+{
+    const struct composed *known = composed_cache_find(&c->cache, &c->key);
+
+    *found = known;
+    if (!known)
+        return NULL;
+    *out = *known;
+    out->modules_first = (uint32_t)c->touched.count;
+    for (uint32_t i = 0; i < known->modules_count; i++) {
+        if (!VEC_PUSH(&c->touched, c->cache.modules.data[known->modules_first + i]))
+            return error_no_memory();
+    }
+    return NULL;
+}
+
 struct error *compose(struct composer *c, struct epoch *e, uint32_t tuple, uint32_t interpreter, uint64_t time_ns,
                       struct composed *out)
 {
@@ -278,6 +314,7 @@ struct error *compose(struct composer *c, struct epoch *e, uint32_t tuple, uint3
     struct merge_input in = {
         .interpreter = c->options.interpreter,
         .is_part = c->options.python_only && (t->native_stack || t->snapshot || t->kernel_stack)};
+    bool found;
 
     c->kernel.count = c->native.count = c->merge_native.count = c->runs.count = 0;
     TRY(list_python(c, e, t, interpreter, &in));
@@ -286,13 +323,12 @@ struct error *compose(struct composer *c, struct epoch *e, uint32_t tuple, uint3
         TRY(list_native(c, e, t, time_ns, &in));
     }
     in.kernel_count = (uint32_t)c->kernel.count;
-    if (!merge_layout(&in, &c->merged))
-        return error_no_memory();
-    out->python_end = in.python_end;
-    out->native_end = in.native_end;
-    out->join_end = c->merged.join_end;
-    out->no_frame = c->merged.no_frame;
-    out->in_interpreter = c->merged.in_interpreter;
+    TRY(put_key(c, &in));
+    TRY(build_again(c, out, &found));
+    if (!found) {
+        TRY(build(c, &in, out));
+        composed_cache_put(&c->cache, &c->key, out, out->modules_count ? &c->touched.data[out->modules_first] : NULL);
+    }
     out->snapshot = t->snapshot && !t->native_stack && !c->options.python_only;
-    return build_stack(c, out);
+    return NULL;
 }

@@ -13,6 +13,7 @@
 #include "formats/base/limits.h"
 #include "formats/base/vec.h"
 #include "symbolize/trace/epoch.h"
+#include "symbolize/stack/composed_cache.h"
 #include "symbolize/stack/frames.h"
 #include "symbolize/stack/merge.h"
 #include "symbolize/stack/modcache.h"
@@ -24,17 +25,6 @@ struct compose_options {
     bool python_only; /* no kernel and no native frames; nothing is unwound or opened */
 };
 
-struct composed {
-    uint32_t stack;                           /* of the model */
-    uint32_t python_end, native_end, join_end; /* as in struct merge_input and struct merge_output */
-    uint32_t no_frame;                        /* as in struct merge_output */
-    uint32_t modules_first, modules_count;    /* in composer.touched: those with a frame that is shown or was hidden */
-    uint32_t native_count, native_unnamed;    /* native frames that are shown; of them those without a name */
-    uint32_t python_count, python_unnamed;    /* the same of Python frames */
-    bool in_interpreter;                      /* as in struct merge_output */
-    bool snapshot;                            /* the native stack was unwound from one */
-};
-
 /* The first five members are set by the owner, who keeps what they point to; the rest begins as zero. */
 struct composer {
     struct compose_options options;
@@ -43,8 +33,11 @@ struct composer {
     struct modcache *modules;
     struct frames *frames;
 
+    struct composed_cache cache; /* over all epochs */
+
     /* Of the epoch. */
     VEC(uint32_t) touched; /* module cache index << 1 | unresolved */
+    uint32_t last_touched; /* where the module of the frame before is, perhaps */
     struct snapshots snapshots;
 
     /* Scratch for the current tuple, lists outermost first. */
@@ -54,6 +47,7 @@ struct composer {
     VEC(bool) run_start;
     VEC(struct merge_run) runs;
     struct merge_output merged;
+    struct buf key;
 };
 
 void composer_deinit(struct composer *c);

@@ -85,7 +85,8 @@ struct error *faces_process(struct faces *f, const struct epoch *e, uint32_t pro
     const struct epoch_process *p = &e->processes.data[process];
     struct model_process names = {.parent_pid = p->def.parent_tgid,
                                   .python_version = p->def.python_version,
-                                  .free_threaded = p->def.python_flags & TRACE_CODE_FREE_THREADED};
+                                  .free_threaded = p->def.python_flags & TRACE_CODE_FREE_THREADED,
+                                  .ended = p->ended};
     char container[CONTAINER_NAME_MAX];
 
     TRY(frames_string(f->frames, e, p->comm, &names.comm));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "symbolize/stack/frames.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "formats/base/vec.h"
@@ -25,9 +26,12 @@ void frames_init(struct frames *f, struct model *model, struct modcache *modules
 
 void frames_deinit(struct frames *f)
 {
+    if (f->model)
+        limits_give(f->model->limits, f->expansions.count * sizeof *f->expansions.data + f->expanded.count * sizeof *f->expanded.data);
     intern_deinit(&f->native_keys);
     VEC_DEINIT(&f->expansions);
     VEC_DEINIT(&f->expanded);
+    frame_cache_deinit(&f->cache);
     buf_deinit(&f->text);
     VEC_DEINIT(&f->segments);
     VEC_DEINIT(&f->states);
@@ -38,6 +42,7 @@ void frames_deinit(struct frames *f)
 void frames_clear(struct frames *f)
 {
     f->states.count = f->module_states.count = f->code_states.count = 0;
+    frame_cache_end_epoch(&f->cache);
 }
 
 static struct error *text_of(struct frames *f, const char *text, size_t len_bytes, uint32_t *out)
@@ -112,7 +117,7 @@ static struct error *find_code(struct frames *f, const struct epoch *e, uint32_t
     return *out == MODEL_NONE ? error_no_memory() : NULL;
 }
 
-static struct error *python_frame(struct frames *f, const struct epoch *e, const struct epoch_frame *from,
+static struct error *make_python_frame(struct frames *f, const struct epoch *e, const struct epoch_frame *from,
                                   uint32_t interpreter, uint32_t *out)
 {
     const struct py_code code = code_of(&e->codes.data[from->ref]);
@@ -142,6 +147,19 @@ static struct error *python_frame(struct frames *f, const struct epoch *e, const
             frame.column = (uint32_t)position.column + 1;
     }
     return put_frame(f, &frame, out);
+}
+
+static struct error *python_frame(struct frames *f, const struct epoch *e, const struct epoch_frame *from,
+                                  uint32_t interpreter, uint32_t *out)
+{
+    uint32_t *known = frame_cache_find(&f->cache, e, from->ref, from->at, interpreter);
+
+    if (!known)
+        return error_no_memory();
+    if (*known == FRAME_CACHE_NONE)
+        TRY(make_python_frame(f, e, from, interpreter, known));
+    *out = *known;
+    return NULL;
 }
 
 /* HOST has the build ID of the kernel itself, not of its modules. */
@@ -244,11 +262,11 @@ static struct error *add_function(struct frames *f, struct expansion *x, const s
 
     if (s->function[0] && !frame.inlined)
         frame.symbol_offset = s->offset + at->key->return_address;
-    x->outer_machinery += machinery && x->outer_machinery == x->count;
-    x->inner_machinery = machinery ? x->inner_machinery + 1 : 0;
-    x->clears_frame |= name_clears_frame(s->function);
-    x->kept |= builtin || (at->has_loop && !at->own && function_is_of_program(s->function, s->file)) ? bit : 0;
-    x->helpers |= (frame.inlined && name_is_of_header(s->function)) || name_is_call_helper(s->function) ? bit : 0;
+    x->merge.outer_machinery += machinery && x->merge.outer_machinery == x->count;
+    x->merge.inner_machinery = machinery ? x->merge.inner_machinery + 1 : 0;
+    x->merge.clears_frame |= name_clears_frame(s->function);
+    x->merge.kept |= builtin || (at->has_loop && !at->own && function_is_of_program(s->function, s->file)) ? bit : 0;
+    x->merge.helpers |= (frame.inlined && name_is_of_header(s->function)) || name_is_call_helper(s->function) ? bit : 0;
     if (builtin && f->names_modules)
         TRY(text_of(f, builtin, strlen(builtin), &frame.builtin));
     TRY(text_of(f, s->function, TRACE_TEXT_LIMIT_BYTES, &frame.function));
@@ -264,6 +282,7 @@ static struct error *expand(struct frames *f, const struct epoch *e, uint32_t mo
     struct expansion x = {.first = (uint32_t)f->expanded.count, .module = key->module};
     struct symbol_frame found[INLINE_MAX] = {{.function = "", .file = ""}};
     struct place at = {.key = key};
+    bool maybe_trampoline = false; /* one, or code made at run time that has no name */
     uint32_t count = 1;
 
     if (key->module != FRAMES_NO_MODULE) {
@@ -274,25 +293,28 @@ static struct error *expand(struct frames *f, const struct epoch *e, uint32_t mo
         if (!limits_work(f->model->limits, 1000 + 2 * (def->segments.count + def->eval_ranges.count)))
             return error_no_memory();
         if (def->kind == TRACE_MODULE_ELF)
-            x.owner = path_owner(model_text_get(f->model, key->path));
-        at.own = x.owner == MERGE_OWNER_INTERPRETER;
+            x.merge.owner = path_owner(model_text_get(f->model, key->path));
+        at.own = x.merge.owner == MERGE_OWNER_INTERPRETER;
         at.has_loop = def->eval_ranges.count;
-        x.serves_caller = path_is_linker(model_text_get(f->model, key->path));
-        x.switches_stacks = def->flags & TRACE_MODULE_SWITCHES_STACKS;
+        x.merge.serves_caller = path_is_linker(model_text_get(f->model, key->path));
+        x.merge.switches_stacks = def->flags & TRACE_MODULE_SWITCHES_STACKS;
         if (segment_vaddr(&def->segments, offset, &vaddr))
-            x.eval_loop = in_ranges(&def->eval_ranges, vaddr);
+            x.merge.eval_loop = in_ranges(&def->eval_ranges, vaddr);
         if (modcache_get(f->modules, key->module)->kind == TRACE_MODULE_ANONYMOUS) {
             TRY(look_up_generated(f, key->module, offset, &found[0]));
-            x.trampoline = !strncmp(found[0].function, "py::", 4);
-            x.maybe_trampoline = x.trampoline || !*found[0].function;
+            x.merge.trampoline = !strncmp(found[0].function, "py::", 4);
+            maybe_trampoline = x.merge.trampoline || !*found[0].function;
         } else if (symbols_vaddr(symbols, offset, &vaddr) || segment_vaddr(&def->segments, offset, &vaddr)) {
             count = symbols_lookup(symbols, vaddr, found, INLINE_MAX);
         }
     }
     x.unresolved = !found[count - 1].function[0];
-    x.serves_caller |= name_serves_caller(found[count - 1].function);
+    x.merge.serves_caller |= name_serves_caller(found[count - 1].function);
     for (uint32_t i = count; i--;)
         TRY(add_function(f, &x, &at, &found[i]));
+    x.merge.function_count = x.count;
+    static_assert(FRAMES_NO_MODULE == MERGE_NO_MODULE, "one number for both");
+    x.merge.module = maybe_trampoline ? MERGE_NO_MODULE : x.module;
     if (!limits_take(f->model->limits, sizeof x + x.count * sizeof(struct expanded)))
         return error_no_memory();
     return VEC_PUSH(&f->expansions, x) ? NULL : error_no_memory();

@@ -17,6 +17,7 @@
 #include "formats/base/vec.h"
 #include "symbolize/binary/demangle.h"
 #include "symbolize/trace/epoch.h"
+#include "symbolize/stack/frame_cache.h"
 #include "symbolize/stack/merge.h"
 #include "symbolize/stack/modcache.h"
 #include "symbolize/stack/model.h"
@@ -27,16 +28,8 @@
 struct expansion {
     uint32_t first, count;                     /* in frames.expanded; outermost first */
     uint32_t module;                           /* in the module cache; FRAMES_NO_MODULE for an absolute address */
-    uint32_t outer_machinery, inner_machinery; /* this and the rest: see struct merge_native */
-    uint64_t kept, helpers;
-    bool serves_caller;
-    enum merge_owner owner;
     bool unresolved;
-    bool switches_stacks;                      /* its module's flag */
-    bool eval_loop;                            /* in its module's eval_ranges */
-    bool trampoline;                           /* its name says that CPython made it for perf (see merge.h) */
-    bool maybe_trampoline;                     /* a trampoline, or code made at run time that has no name */
-    bool clears_frame;
+    struct merge_native merge;                 /* what the merge goes by */
 };
 
 /* A function of an expansion. */
@@ -64,6 +57,7 @@ struct frames {
     struct intern native_keys; /* key n has expansion n */
     VEC(struct expansion) expansions;
     VEC(struct expanded) expanded;
+    struct frame_cache cache; /* of Python frames, over all epochs */
     struct buf text;
     VEC(struct emit_segment) segments; /* scratch */
     VEC(struct frame_state) states; /* of the epoch */

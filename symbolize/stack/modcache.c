@@ -44,6 +44,7 @@ void modcache_destroy(struct modcache *c)
         return;
     for (size_t i = 0; i < c->entries.count; i++) {
         struct modcache_entry *m = c->entries.data[i];
+        limits_give(c->limits, 2 * m->image_len);
         symbols_close(m->symbols);
         unwind_module_close(m->unwind);
         binary_files_deinit(&m->files);

@@ -18,8 +18,18 @@ bool model_init(struct model *m, struct limits *limits)
            model_code(m, &(struct emit_code){0}) == EMIT_NO_CODE;
 }
 
+/* What was taken for rows of the lists, a list's rows all together. */
+static void give_lists(const struct model *m)
+{
+    limits_give(m->limits, m->frames.count * sizeof *m->frames.data + m->codes.count * sizeof *m->codes.data +
+                               m->stacks.count * sizeof *m->stacks.data + m->processes.count * sizeof *m->processes.data +
+                               m->threads.count * sizeof *m->threads.data + m->exact_times.count * sizeof *m->exact_times.data +
+                               m->thread_states.count * sizeof *m->thread_states.data);
+}
+
 void model_deinit(struct model *m)
 {
+    give_lists(m);
     intern_deinit(&m->texts);
     intern_deinit(&m->frame_keys);
     intern_deinit(&m->event_keys);
@@ -40,6 +50,7 @@ void model_deinit(struct model *m)
     VEC_DEINIT(&m->mappings);
     VEC_DEINIT(&m->label_sets);
     VEC_DEINIT(&m->exact_times);
+    VEC_DEINIT(&m->thread_states);
     map_deinit(&m->exact_keys);
     buf_deinit(&m->scratch);
 }
@@ -257,6 +268,15 @@ bool model_exact_time(struct model *m, uint32_t thread, uint64_t kind, uint64_t 
     return true;
 }
 
+bool model_thread_state(struct model *m, const struct emit_thread_state *state)
+{
+    if (!limits_take(m->limits, sizeof *state) || !VEC_PUSH(&m->thread_states, *state))
+        return false;
+    m->view.thread_states = m->thread_states.data;
+    m->view.thread_state_count = (uint32_t)m->thread_states.count;
+    return true;
+}
+
 uint32_t model_label_set(struct model *m, const struct model_label *labels, uint32_t count)
 {
     bool added;
@@ -356,6 +376,7 @@ uint32_t model_process(struct model *m, const struct process_identity *key, cons
     process->container = model_text_get(m, shown->container);
     process->cgroup = model_text_get(m, shown->cgroup);
     process->free_threaded = shown->free_threaded;
+    process->ended |= shown->ended;
     process->python_version = shown->python_version;
     m->view.processes = m->processes.data;
     m->view.process_count = (uint32_t)m->processes.count;

@@ -35,6 +35,7 @@ struct model {
     VEC(struct emit_mapping) mappings;
     VEC(struct emit_label_set) label_sets;
     VEC(struct emit_exact_time) exact_times;
+    VEC(struct emit_thread_state) thread_states;
     struct buf scratch;
 };
 
@@ -87,7 +88,7 @@ uint32_t model_event_of(struct model *m, const struct epoch *e, uint32_t event);
 struct model_process {
     uint32_t comm, name, container, cgroup;
     uint32_t parent_pid, python_version;
-    bool free_threaded;
+    bool free_threaded, ended;
 };
 /* Adds a process, or replaces what is shown of it. */
 uint32_t model_process(struct model *m, const struct process_identity *key, const struct model_process *shown);
@@ -96,5 +97,7 @@ uint32_t model_thread(struct model *m, uint32_t process, uint32_t tid, uint32_t 
 void model_name_thread(struct model *m, uint32_t thread, uint32_t name);
 /* Adds to the exact time that a thread was on a CPU (kind 0), or waited: an enum trace_wait_kind. False: out of memory. */
 bool model_exact_time(struct model *m, uint32_t thread, uint64_t kind, uint64_t ns, uint64_t count);
+/* Adds what a thread did at the end. False: out of memory. */
+bool model_thread_state(struct model *m, const struct emit_thread_state *state);
 
 #endif

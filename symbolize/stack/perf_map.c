@@ -7,9 +7,12 @@
 #include <xxhash.h>
 
 enum { LINES_MAX = 1 << 21, NAME_MAX_BYTES = 4096, NO_LINE = UINT32_MAX };
+/* Of memory. Each line is cut into two pieces at most, and looking for these takes more for a while. */
+#define LINE_COST (3 * sizeof(struct perf_map_line) + 32)
 
 void perf_map_deinit(struct perf_map *m)
 {
+    limits_give(m->names.limits, m->lines.count * LINE_COST);
     VEC_DEINIT(&m->lines);
     VEC_DEINIT(&m->pieces);
     VEC_DEINIT(&m->piece_starts);
@@ -67,8 +70,7 @@ static bool add_line(struct perf_map *m, const uint8_t *p, const uint8_t *end)
     size_t len = (size_t)(end - p) < NAME_MAX_BYTES ? (size_t)(end - p) : NAME_MAX_BYTES;
     const uint8_t *nul = memchr(p, 0, len);
     line.name = arena_strndup(&m->names, (const char *)p, nul ? (size_t)(nul - p) : len);
-    /* Each line is cut into two pieces at most, and looking for these takes more memory for a while. */
-    return line.name && limits_take(m->names.limits, 3 * sizeof line + 32) && VEC_PUSH(&m->lines, line);
+    return line.name && limits_take(m->names.limits, LINE_COST) && VEC_PUSH(&m->lines, line);
 }
 
 bool perf_map_add(struct perf_map *m, const uint8_t *text, uint64_t len_bytes)

@@ -220,8 +220,8 @@ struct error *resolver_record(struct resolver *r, const struct epoch *e, const s
 {
     if (!captures_record(&r->captures, e, rec) || !source_stamps_record(&r->source_stamps, e, rec))
         return error_no_memory();
-    if (rec->type == TRACE_process_name) {
-        uint32_t process = rec->process_name.process;
+    if (rec->type == TRACE_process_name || rec->type == TRACE_process_exit) {
+        uint32_t process = rec->type == TRACE_process_exit ? rec->process_exit.process : rec->process_name.process;
         if (process < r->process_states.count && r->process_states.data[process] != MODEL_NONE)
             return name_process(r, e, process);
     } else if (rec->type == TRACE_thread_name) {
@@ -366,6 +366,7 @@ struct error *resolver_sample(struct resolver *r, struct epoch *e, uint32_t even
     out->cpu = sample->cpu;
     out->capture = r->file_number - 1;
     out->continues = sample->flags & TRACE_SAMPLE_CONTINUES;
+    out->lasts = sample->flags & TRACE_SAMPLE_LASTS;
     out->owed = sample->flags & TRACE_SAMPLE_OWED;
     out->gil = !(sample->flags & TRACE_SAMPLE_GIL_KNOWN) ? EMIT_GIL_UNKNOWN
                : sample->flags & TRACE_SAMPLE_GIL      ? EMIT_GIL_HELD
@@ -410,6 +411,19 @@ struct error *resolver_thread_time(struct resolver *r, const struct epoch *e, co
     return ok ? NULL : error_no_memory();
 }
 
+struct error *resolver_thread_state(struct resolver *r, const struct epoch *e, const struct trace_thread_state *state)
+{
+    struct emit_thread_state shown = {.capture = r->file_number - 1, .time_ns = state->time_ns, .since_ns = state->since_ns,
+                                      .state = state->state < EMIT_STATES ? (enum emit_kernel_state)state->state : EMIT_STATE_UNKNOWN};
+
+    if (stack_map_chooses(&r->stack_map))
+        return NULL;
+    if (state->thread >= r->thread_states.count || r->thread_states.data[state->thread].thread == MODEL_NONE)
+        TRY(find_thread(r, e, state->thread));
+    shown.thread = r->thread_states.data[state->thread].thread;
+    return model_thread_state(&r->model, &shown) ? NULL : error_no_memory();
+}
+
 const struct stack_map *resolver_stack_map(const struct resolver *r)
 {
     return &r->stack_map;
@@ -424,6 +438,8 @@ void resolver_end_epoch(struct resolver *r)
 {
     for (size_t i = 0; i < r->tuple_states.count; i++) {
         const struct composed *state = &r->tuple_states.data[i].composed;
+        if (r->tuple_states.data[i].next != MODEL_NONE)
+            limits_give(r->options.limits, sizeof *r->tuple_states.data);
         uint64_t samples = r->tuple_states.data[i].sample_count;
         bool unresolved = false;
         for (uint32_t k = 0; k < state->modules_count; k++) {

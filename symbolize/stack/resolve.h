@@ -73,6 +73,8 @@ struct error *resolver_leave_out(struct resolver *r, const struct epoch *e, uint
  * excludes samples of: emit_model.exact_times.
  */
 struct error *resolver_thread_time(struct resolver *r, const struct epoch *e, const struct trace_thread_time *time);
+/* Adds what a thread did at the end, likewise: emit_model.thread_states. */
+struct error *resolver_thread_state(struct resolver *r, const struct epoch *e, const struct trace_thread_state *state);
 /* How stacks are shown, and which were dropped. */
 const struct stack_map *resolver_stack_map(const struct resolver *r);
 /* Complete for the epochs that have ended. */

@@ -3,6 +3,8 @@
 #include "symbolize/stack/source_stamps.h"
 
 #define NOT_KNOWN UINT64_MAX
+/* Of an entry, in memory. */
+#define STAMP_COST (sizeof(struct emit_source_stamp) + sizeof(uint32_t))
 
 void source_stamps_init(struct source_stamps *s, struct model *model)
 {
@@ -11,6 +13,7 @@ void source_stamps_init(struct source_stamps *s, struct model *model)
 
 void source_stamps_deinit(struct source_stamps *s)
 {
+    limits_give(s->model->limits, s->list.count * STAMP_COST);
     VEC_DEINIT(&s->list);
     VEC_DEINIT(&s->texts);
     map_deinit(&s->places);
@@ -37,7 +40,7 @@ static bool add(struct source_stamps *s, uint32_t text, const struct trace_sourc
                                             .size_bytes = source->size_bytes,
                                             .modified_ns = source->modified_ns};
 
-    return limits_take(s->model->limits, sizeof stamp + sizeof text) && map_set(&s->places, text, s->list.count) &&
+    return limits_take(s->model->limits, STAMP_COST) && map_set(&s->places, text, s->list.count) &&
            VEC_PUSH(&s->list, stamp) && VEC_PUSH(&s->texts, text);
 }
 
@@ -49,6 +52,7 @@ static bool forget(struct source_stamps *s, uint32_t text, size_t at)
     s->list.data[at] = s->list.data[last];
     s->texts.data[at] = s->texts.data[last];
     s->list.count = s->texts.count = last;
+    limits_give(s->model->limits, STAMP_COST);
     return (at == last || map_set(&s->places, s->texts.data[at], at)) && map_set(&s->places, text, NOT_KNOWN);
 }
 

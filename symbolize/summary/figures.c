@@ -1,12 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "symbolize/summary/figures.h"
 
+#include "formats/base/proportion.h"
 #include "symbolize/summary/summary_data.h"
+
+uint64_t figures_loss_of_recorded(const struct summary *s, const struct loss_row *row)
+{
+    for (size_t i = 0; row->reason == LOSS_tick_skipped && i < s->ticks.count; i++) {
+        if (s->ticks.data[i].event == row->event)
+            return proportion_up(row->count, s->ticks.data[i].own, s->ticks.data[i].busy);
+    }
+    return row->count;
+}
 
 /* Adds the files and what they say was lost. */
 static void count_files(const struct summary *s, struct figures *out)
 {
-    uint64_t recorded = 0, lost = 0, skipped = 0;
+    uint64_t recorded = 0, lost = 0, skipped = 0, of_others = 0;
 
     for (size_t i = 0; i < s->files.count; i++) {
         const struct summary_file *f = &s->files.data[i];
@@ -16,15 +26,18 @@ static void count_files(const struct summary *s, struct figures *out)
         out->is_damaged |= !f->stats.ended || f->stats.damage_count;
         out->is_newer |= f->stats.unknown_record_count != 0;
     }
-    for (size_t i = 0; i < s->losses.count; i++)
-        out->lost[trace_loss_class(s->losses.data[i].reason)] += s->losses.data[i].count;
+    for (size_t i = 0; i < s->losses.count; i++) {
+        const struct loss_row *row = &s->losses.data[i];
+        out->lost[trace_loss_class(row->reason)] += row->count;
+        of_others += row->count - figures_loss_of_recorded(s, row);
+    }
     out->lost[LOSS_CLASS_part] += s->late_count;
     out->recorded_count = recorded;
     /* The records of losses say it at any time, END only in a file that ended well. */
     out->lost_samples.part = out->lost[LOSS_CLASS_sample] + out->lost[LOSS_CLASS_tick];
     if (out->lost_samples.part < lost)
         out->lost_samples.part = lost;
-    out->lost_samples.part += skipped;
+    out->lost_samples.part += skipped - of_others;
 }
 
 /* Counts the ends of a kind of stack: those that are whole, of all but those of the classes `but`. */

@@ -18,12 +18,14 @@ struct share {
     uint64_t part, whole;
 };
 
+struct loss_row; /* symbolize/summary/summary_data.h */
+
 struct figures {
     uint64_t sample_count;   /* samples that passed the filters */
     uint64_t recorded_count; /* samples in the files, before any filter */
     /* What was lost, by enum loss_class: ticks of the event where the sample is missing, else samples or facts. */
     uint64_t lost[LOSS_CLASS_retired + 1];
-    struct share lost_samples; /* that are in no file, of all that should be */
+    struct share lost_samples; /* that are in no file, of all that should be; see figures_loss_of_recorded() */
     /*
      * Stacks that are whole. Python: of the samples that have a Python stack or should. A thread that never ran Python
      * and the first moments of a process count for nothing.
@@ -38,6 +40,12 @@ struct figures {
     bool is_damaged;                          /* a file is damaged, or ends before the recorder ended it */
     bool is_newer;                            /* a file has records that this version does not know */
 };
+
+/*
+ * How much of a loss befell what is recorded, about. Ticks are skipped on all CPUs, whoever runs there; the part of others
+ * is by how the ticks that came fell.
+ */
+uint64_t figures_loss_of_recorded(const struct summary *s, const struct loss_row *row);
 
 /* `r` may be NULL: then nothing was resolved, and figures about stacks are 0 of 0. */
 void figures_of(const struct summary *s, const struct resolver *r, struct figures *out);

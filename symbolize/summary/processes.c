@@ -235,7 +235,7 @@ static struct error *print_entry(const struct summary *s, const struct process_e
             grouped(e->row->sample_count, &n));
     fprintf(out, "%12s", share_text(e->row->sample_count, samples, &n));
     if (s->time_event)
-        fprintf(out, "%11s", share_text(e->time_ns, e->duration_ns, &n));
+        fprintf(out, "%13s", share_text(e->time_ns, e->duration_ns, &n));
     fprintf(out, "%9s", grouped(e->thread_count, &n));
     if (*e->container)
         fprintf(out, "  container %s", e->container);
@@ -257,7 +257,7 @@ static struct error *print_entries(const struct summary *s, const struct process
     for (size_t i = 0; i < count; i++)
         columns = processes_name_columns(list->entries.data[i].name, 2 * (int)list->entries.data[i].depth, columns);
     fprintf(out, "Processes\n  %8s  %-*s  %-9s%10s%12s%s%9s\n", "pid", columns, "name", "Python", "samples", "share",
-            s->time_event ? "    running" : "", "threads");
+            s->time_event ? "      running" : "", "threads");
     for (size_t i = 0; i < count; i++)
         TRY(print_entry(s, &list->entries.data[i], samples, columns, out));
     return NULL;

@@ -150,7 +150,7 @@ static void put_reasons(struct buf *line, const struct strict_row *row, const st
     }
     for (size_t i = 0; i < s->losses.count; i++) {
         if (row->classes >> trace_loss_class(s->losses.data[i].reason) & 1)
-            put_reason(line, s->losses.data[i].count, s->losses.data[i].name);
+            put_reason(line, figures_loss_of_recorded(s, &s->losses.data[i]), s->losses.data[i].name);
     }
 }
 

@@ -40,6 +40,7 @@ void summary_destroy(struct summary *s)
     VEC_DEINIT(&s->events);
     VEC_DEINIT(&s->processes);
     VEC_DEINIT(&s->losses);
+    VEC_DEINIT(&s->ticks);
     VEC_DEINIT(&s->process_losses);
     VEC_DEINIT(&s->event_of);
     VEC_DEINIT(&s->threads);
@@ -165,6 +166,25 @@ static bool load_loss(struct summary *s, const struct epoch *e, const struct tra
         return false;
     s->losses.data[row].count += loss->count;
     return !loss->process || load_process_loss(s, e, loss, name);
+}
+
+static bool load_ticks(struct summary *s, const struct epoch *e, const struct trace_ticks *ticks)
+{
+    const char *event = keep(s, epoch_text(e, e->events.data[ticks->event].def.name));
+    uint64_t busy = ticks->seen - ticks->idle;
+    size_t row = 0;
+
+    if (!event || !limits_work(s->limits, s->ticks.count))
+        return false;
+    if (ticks->idle > ticks->seen || ticks->unsampled > busy)
+        return true; /* no recorder writes that */
+    while (row < s->ticks.count && s->ticks.data[row].event != event)
+        row++;
+    if (row == s->ticks.count && !VEC_PUSH(&s->ticks, (struct tick_row){.event = event}))
+        return false;
+    s->ticks.data[row].busy += busy;
+    s->ticks.data[row].own += busy - ticks->unsampled;
+    return true;
 }
 
 /* Finds or creates the row of an event of the epoch; NULL: out of memory. */
@@ -311,6 +331,8 @@ static bool listen(struct summary *s, const struct epoch *e, const struct trace_
         return load_thread_time(s, &rec->thread_time);
     case TRACE_loss:
         return load_loss(s, e, &rec->loss);
+    case TRACE_ticks:
+        return load_ticks(s, e, &rec->ticks);
     case TRACE_period:
         return load_period(s, e, &rec->period);
     case TRACE_end:

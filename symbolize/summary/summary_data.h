@@ -115,6 +115,12 @@ struct loss_row {
     uint64_t count;
 };
 
+/* Ticks of an event on all CPUs, by name: all but those of idle CPUs, and of them those that fell on what is recorded. */
+struct tick_row {
+    const char *event;
+    uint64_t busy, own;
+};
+
 /* What was lost of one process. */
 struct process_loss_row {
     uint32_t pid, reason;
@@ -133,6 +139,7 @@ struct summary {
     VEC(struct thread_row) threads; /* by number in the model */
     const char *time_event;         /* whose values are the threads' time; NULL: no event is a clock */
     VEC(struct loss_row) losses;
+    VEC(struct tick_row) ticks;
     VEC(struct process_loss_row) process_losses;
     VEC(struct label_row) labels;
     VEC(struct wait_row) waits;

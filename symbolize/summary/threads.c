@@ -84,7 +84,7 @@ static struct error *print_rows(const struct summary *s, const struct thread_lis
         process = processes_name_columns(list->entries.data[i].process, 0, process);
     }
     fprintf(out, "Busiest threads\n  %8s  %-*s  %-*s%12s%s\n", "tid", thread, "thread", process, "process", "samples",
-            s->time_event ? "    running" : "");
+            s->time_event ? "      running" : "");
     for (size_t i = 0; i < shown; i++) {
         const struct thread_entry *e = &list->entries.data[i];
         buf_clear(&names);
@@ -93,7 +93,7 @@ static struct error *print_rows(const struct summary *s, const struct thread_lis
         columns_fill(&names, e->process, (size_t)process);
         fprintf(out, "  %8u  %s%12s", e->tid, buf_cstr(&names), grouped(e->sample_count, &n));
         if (s->time_event)
-            fprintf(out, "%11s", share_text(e->time_ns, e->duration_ns, &n));
+            fprintf(out, "%13s", share_text(e->time_ns, e->duration_ns, &n));
         fputc('\n', out);
     }
     if (shown < count)

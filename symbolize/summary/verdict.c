@@ -281,8 +281,11 @@ static struct error *put_losses(struct verdict *v, unsigned classes, const char 
     qsort(rows, count, sizeof *rows, compare_counts);
     for (size_t i = 0; i < count && i < LOSSES_SHOWN; i++) {
         bool names_event = summary_has_several_events(s) && *rows[i].event;
-        buf_printf(&v->line, "%s%s%s: %s", grouped(rows[i].count, &n), names_event ? " of " : "", names_event ? rows[i].event : "",
-                   loss_text(&rows[i]));
+        uint64_t recorded = figures_loss_of_recorded(s, &rows[i]);
+        if (recorded < rows[i].count)
+            buf_printf(&v->line, "about %s of ", grouped(recorded, &n));
+        buf_printf(&v->line, "%s%s%s%s: %s", grouped(rows[i].count, &n), recorded < rows[i].count ? " on all CPUs" : "",
+                   names_event ? " of " : "", names_event ? rows[i].event : "", loss_text(&rows[i]));
         put_line(v, i ? "" : question);
     }
     free(rows);

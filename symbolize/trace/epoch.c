@@ -287,6 +287,9 @@ static bool load(struct epoch *e, const struct trace_record *rec)
     case TRACE_process:
         return VEC_PUSH(&e->processes, ((struct epoch_process){
                                             .def = rec->process, .comm = rec->process.comm, .mappings.limits = e->limits}));
+    case TRACE_process_exit:
+        e->processes.data[rec->process_exit.process].ended = true;
+        return true;
     case TRACE_process_name:
         e->processes.data[rec->process_name.process].comm = rec->process_name.comm;
         return true;

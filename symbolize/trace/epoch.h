@@ -35,6 +35,7 @@ struct epoch_event {
 struct epoch_process {
     struct trace_process def;
     uint32_t comm;        /* string, the newest */
+    bool ended;
     uint32_t interpreter; /* module: the first one mapped that holds an eval loop; 0 for none */
     struct address_space mappings;
 };

@@ -33,7 +33,7 @@ const char *input_title(const char *path)
 
 void input_init(struct input *in, const char *path)
 {
-    *in = (struct input){.path = path, .fd = -1};
+    *in = (struct input){.path = path, .fd = -1, .wake_fd = -1};
 }
 
 void input_read_at(struct input *in, const char *place)
@@ -104,5 +104,5 @@ struct error *input_keep(struct input *in)
 
 struct error *input_open(const struct input *in, struct trace_reader **out)
 {
-    return *in->copy ? trace_reader_open_as(in->copy, name_of(in), out) : trace_reader_open(in->path, out);
+    return *in->copy ? trace_reader_open_as(in->copy, name_of(in), out) : trace_reader_open_until(in->path, in->wake_fd, out);
 }

@@ -10,6 +10,7 @@
 
 struct input {
     const char *path; /* as the user named it, "-" is standard input; borrowed */
+    int wake_fd;      /* once it is readable, the input ends; -1: none. Borrowed */
     int fd;           /* of the copy; -1: there is no copy of our own */
     char copy[32];    /* path of what is read instead of `path`; "": nothing is */
 };

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Touches N pages of fresh memory for the first time, all of them in touch(), and prints as JSON what the kernel says of
-it: how many pages of that mapping are resident, before and after, and how much the whole process has grown. With a GATE
-it first touches a page now and then in warm(), until that file is there.
+it: how many pages of that mapping are resident, before and after, how much the whole process has grown, and how often it was
+taken off a CPU meanwhile. With a GATE it first touches a page now and then in warm(), until that file is there.
 
 usage: faults.py N [GATE]
 """
@@ -9,6 +9,7 @@ import ctypes
 import json
 import mmap
 import os
+import resource
 import sys
 import time
 
@@ -36,6 +37,11 @@ def address_of(memory):
     return ctypes.addressof(ctypes.c_char.from_buffer(memory))
 
 
+def switches():
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_nvcsw + used.ru_nivcsw
+
+
 def touch(memory, data):
     memory.write(data)
 
@@ -55,7 +61,9 @@ def main():
     memory.madvise(mmap.MADV_NOHUGEPAGE)  # a fault is one page; and its neighbours stay mappings of their own
     start = address_of(memory)
     told = {"page": PAGE, "before": resident(start), "process_before": process_resident()}
+    before = switches()
     touch(memory, data)
+    told["switches"] = switches() - before
     told["process_after"] = process_resident()
     told["after"] = resident(start)
     print(json.dumps(told))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Leaks in leak() and churns in other functions, and prints as JSON what the kernel says of its memory before and after
-that: VmData and RssAnon, in bytes, and how many bytes the leaked objects have and how many came and went.
+that: VmData and RssAnon, in bytes, how many bytes the leaked objects have and how many came and went, and of how many of
+these it may be that they lived for a second, since the machine stood still.
 
 Of the churn, churn_small() and churn_text() take small objects of the interpreter's arenas, and churn_large() blocks that are
 mapped for themselves and unmapped again. All of it is dropped before the function returns: none of it lives for as long
@@ -19,7 +20,7 @@ import time
 
 LARGE = 1 << 20
 kept = []
-churned = [0]
+churned, lived = [0], [0]
 
 
 def status(*names):
@@ -75,10 +76,12 @@ def churn_large():
 
 
 def churn():
+    began = time.time()
     churn_small()
     churn_text()
     if sys.argv[1] != "objects":
         churn_large()
+    lived[0] += int((time.time() - began) / 0.7) * 3 * LARGE  # what lives for 0.75 s is growth
 
 
 def warm(gate):
@@ -107,11 +110,11 @@ def main():
     churn()
     if len(sys.argv) > 4:
         warm(sys.argv[4])
-    churned[0] = 0
+    churned[0] = lived[0] = 0
     before = status("VmData", "RssAnon")
     leaked = work(kinds, size, seconds, int(sys.argv[5]) if len(sys.argv) > 5 else 16)
     after = status("VmData", "RssAnon")
-    print(json.dumps({"before": before, "after": after, "leaked": leaked, "churned": churned[0]}))
+    print(json.dumps({"before": before, "after": after, "leaked": leaked, "churned": churned[0], "lived": lived[0]}))
     sys.stdout.flush()
     time.sleep(1.2)  # what is given back as the program ends shall not seem to have come and gone
 

@@ -1,9 +1,11 @@
 # -*- coding: utf-8 -*-
-"""Functions and files with names that are hard on text formats. usage: names.py SECONDS
+"""Functions and files with names that are hard on text formats. usage: names.py SECONDS [GATE]
 
-Each spins for SECONDS of CPU. Prints each [function, file, line of the function] before, in JSON.
+Each spins for SECONDS of CPU. Prints each [function, file, line of the function] before, in JSON. With GATE they
+begin when that file is there; until then warm() runs.
 """
 import json
+import os
 import sys
 import time
 import types
@@ -41,7 +43,13 @@ def renamed(code, name, path):
         code.co_varnames, path, name, code.co_firstlineno, code.co_lnotab, code.co_freevars, code.co_cellvars]))
 
 
-spin()  # so that the process is known before the first of them
+def warm():
+    spin()
+
+
+warm()
+while len(sys.argv) > 2 and not os.path.exists(sys.argv[2]):
+    warm()
 for n, text in enumerate(NAMES):
     path = u"/no %s.py" % text
     if sys.version_info[0] > 2:

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sleeps N times in inner(), and prints as JSON how often the kernel took it off a CPU meanwhile, as /proc/self/status has
 it. outer() holds both readings and what lies between them: the truth lies between what is seen of inner() and of outer().
+Before that it sleeps in warm(), until the file GATE is there.
 
-usage: switches.py N
+usage: switches.py N GATE
 """
 import json
+import os
 import sys
 import time
 
@@ -25,6 +27,11 @@ def outer(count):
     return switches() - before
 
 
+def warm(gate):
+    while not os.path.exists(gate):
+        time.sleep(0.002)
+
+
 switches()
-time.sleep(0.5)  # until it is known to be Python
+warm(sys.argv[2])
 print(json.dumps({"switches": outer(int(sys.argv[1]))}))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Takes memory from the kernel in leak() and keeps it, and takes as much a hundred times in churn() and gives it back, in
-threads at once and in a forked child, too. Prints as JSON by how much VmData of /proc/self/status grew, in bytes.
+threads at once and in a forked child, too. Prints as JSON by how much VmData of /proc/self/status grew, in bytes, and how many
+bytes churn() had for longer than it should, because the program stood still meanwhile.
 
 It ends without giving anything back, after a second in which it takes nothing.
 
@@ -17,7 +18,9 @@ import time
 
 BLOCK = 1 << 20
 FILLED = b"x" * BLOCK
+SOON = 0.5  # seconds
 kept = []
+late = []
 
 
 def data_bytes():
@@ -41,11 +44,14 @@ def leak(count):
 
 def churn(count):
     for _ in range(count):
+        since = time.time()
         blocks = [block(), block()]
         text = b"x" * (4 * BLOCK)
         for b in blocks:
             b.close()
         del text
+        if not 0 <= time.time() - since < SOON:
+            late.append(6 * BLOCK)
 
 
 def both(count):
@@ -90,6 +96,6 @@ before = data_bytes()
 work(sys.argv[2], int(sys.argv[1]))
 after = data_bytes()
 time.sleep(1)
-print(json.dumps({"grown": after - before}))
+print(json.dumps({"grown": after - before, "late": sum(late)}))
 sys.stdout.flush()
 os._exit(0)

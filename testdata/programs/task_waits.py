@@ -17,6 +17,7 @@ import time
 
 waits = {}
 busy = []
+made = {}  # by task that was not run yet: its function's code, and since when
 
 
 class waiting:
@@ -28,9 +29,16 @@ class waiting:
 
     def __enter__(self):
         self.since = time.monotonic_ns()
+        code, since = made.pop(asyncio.current_task(), (None, None))
+        if code:
+            self.add("event loop", code.co_name, code.co_firstlineno, since, self.since)
 
     def __exit__(self, *error):
-        task, row = asyncio.current_task(), [self.what, self.function, self.line, self.since, time.monotonic_ns()]
+        self.add(self.what, self.function, self.line, self.since, time.monotonic_ns())
+
+    @staticmethod
+    def add(*row):
+        task = asyncio.current_task()
         waits.setdefault(task.get_name() if hasattr(task, "get_name") else "", []).append(row)
 
 
@@ -77,15 +85,13 @@ async def gives(queue, end):
 async def awaits_tasks(end):
     """Waits for a task that waits for a task."""
     while time.monotonic() < end:
-        task = asyncio.ensure_future(awaits_one(0.7))
-        named(task, "between")
+        task = named(awaits_one(0.7), "between")
         with waiting("task"):
             await task
 
 
 async def awaits_one(length):
-    task = asyncio.ensure_future(briefly(length))
-    named(task, "innermost")
+    task = named(briefly(length), "innermost")
     with waiting("task"):
         await task
 
@@ -115,13 +121,16 @@ async def always_ready(end):
         time.sleep(0.002)
 
 
-def named(task, name):
+def named(coroutine, name):
+    task = asyncio.ensure_future(coroutine)
+    made[task] = coroutine.cr_code, time.monotonic_ns()
     if hasattr(task, "set_name"):
         task.set_name(name)
     return task
 
 
 async def after_warm(gate, function, *arguments):
+    made.pop(asyncio.current_task())
     await warm(gate)
     await function(*arguments, time.monotonic() + float(sys.argv[1]))
 
@@ -129,7 +138,7 @@ async def after_warm(gate, function, *arguments):
 async def main(gate):
     queue = asyncio.Queue()
     work = [(sleeps,), (sleeps_in_turns,), (takes, queue), (gives, queue), (awaits_tasks,), (gathers,), (hog,), (always_ready,)]
-    tasks = [named(asyncio.ensure_future(after_warm(gate, *one)), one[0].__name__) for one in work]
+    tasks = [named(after_warm(gate, *one), one[0].__name__) for one in work]
     for task in tasks:
         await task
 

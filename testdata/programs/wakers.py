@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Waits that are ended by somebody who is known: a thread of this process by a queue, a child process by a pipe, a process
-that is none of ours by a FIFO, a timer. Prints as JSON the pids and the tids of its threads.
+that is none of ours by a FIFO, a timer. Prints an empty line each time that it is about to read from the FIFO, and then, as JSON,
+the pids and the tids of its threads. Who writes waits for the reader, so that one that is late finds no more than one byte.
 
 usage: wakers.py ROUNDS FIFO
 """
@@ -16,6 +17,7 @@ rounds = int(sys.argv[1])
 ids = {"pid": os.getpid()}
 asked, answered = queue.SimpleQueue(), queue.SimpleQueue()
 read_end, write_end = os.pipe()
+ready_end, tell_end = os.pipe()
 
 
 def set_name(name):
@@ -24,13 +26,15 @@ def set_name(name):
 
 
 def reads_pipe():
-    while os.read(read_end, 1):
-        pass
+    for _ in range(rounds):
+        os.write(tell_end, b"x")
+        os.read(read_end, 1)
 
 
 def reads_fifo():
     with open(sys.argv[2], "rb", buffering=0) as fifo:
         for _ in range(rounds):
+            os.write(1, b"\n")
             fifo.read(1)
 
 
@@ -61,6 +65,7 @@ child = os.fork()
 if not child:
     set_name("child")
     for _ in range(rounds):
+        os.read(ready_end, 1)
         time.sleep(0.003)
         os.write(write_end, b"x")
     os._exit(0)

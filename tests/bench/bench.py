@@ -5,243 +5,38 @@ A workload is one process that does a fixed amount of work, in small chunks, whe
 with a recorder come in turns, so that every ratio compares neighbours in time. Prints markdown tables.
 """
 import argparse
-import contextlib
-import json
 import os
 import pathlib
 import platform
-import resource
 import shutil
-import signal
 import statistics
-import subprocess
 import sys
 import tempfile
-import time
 
+import beside
+import day
 import events
 import execs
 import judge
 import scaling
+import stages
+import start
 import page_faults
+import turns
 import waits
-from recorders import EMPTY_TICK, KINDS, Missing, PYSYM, PYTHON_ONLY, SNAPSHOT_8K, TABLES
+from recording import (bpf_stats, bpf_time_ns, cpu_of, cpu_seconds, fail, host_share, measure_floor, middle, Recorder, round_of, say,
+                       Workload)
+from recorders import KINDS, Missing, PYCAP, PYSYM, PYTHON_ONLY, SNAPSHOT_8K, TABLES
 
 HERE = pathlib.Path(__file__).resolve().parent
 WORKLOADS = ["mixed", "towers", "json"]
-PARTS = ["recording", "long", "reading", "scaling", "execs", "waits", "faults", "calls", "tasks"]
-# Work in the kernel before the measured part: what a recorder does once, at its first such sample, is done then.
-WARM_SECONDS = 0.2
-# Of a chunk of work: some ticks fall into each even at 99 Hz, and a neighbour's burst spoils few of them.
-CHUNK_SECONDS = 0.05
-STATS = pathlib.Path("/proc/sys/kernel/bpf_stats_enabled")
+PARTS = ["beside", "stages", "start", "recording", "long", "reading", "day", "scaling", "execs", "waits", "faults", "calls", "tasks"]
+ASKED_PARTS = ["turns"]  # not without being asked for
+# What make bench-quick asks for: the claims of docs/benchmarks.md, in three minutes.
+QUICK = {"part": ["beside", "stages", "start", "day"], "only": ["pycap", "austin", "profiling.sampling"], "rates": [999], "rounds": 2,
+         "seconds": 1.0, "hours": [1.0], "pythons": ["/usr/bin/python3", "sid:3.14", "sid:3.15"]}
 # Losses that leave no sample at all; after others there is one with less in it.
 LOST_SAMPLES = ("ring_full", "tick_skipped", "nested", "process_gone")
-PERF_EVENT_PROGRAM = "7"  # BPF_PROG_TYPE_PERF_EVENT
-
-
-def fail(text):
-    sys.exit(f"bench: {text}")
-
-
-def say(text):
-    print(f"  {text}", file=sys.stderr, flush=True)
-
-
-def pin(cpu):
-    """Recorders on the first CPU, the workload on the last, where there are two."""
-    cpus = sorted(os.sched_getaffinity(0))
-    os.sched_setaffinity(0, {cpus[cpu]})
-
-
-def be_recorder(bound):
-    if bound:
-        pin(0)
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell's background job has it ignored
-
-
-class Workload:
-    def __init__(self, command, seconds):
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                                        preexec_fn=lambda: pin(-1))
-        self.pid = self.process.pid
-        if self.process.stdout.readline().strip() != "ready":
-            self.process.kill()
-            raise Missing(f"{' '.join(command)} does not run")
-        self.units, took = 1, self.order("run 1 1")["chunks"][0][0]
-        while took < CHUNK_SECONDS / 2:
-            self.units *= 2
-            took = min(self.order(f"run 2 {self.units}")["chunks"])[0]
-        self.units = max(1, round(self.units * CHUNK_SECONDS / took))
-        self.chunks = max(4, round(seconds / CHUNK_SECONDS))
-
-    def order(self, text):
-        print(text, file=self.process.stdin, flush=True)
-        return json.loads(self.process.stdout.readline())
-
-    def once(self, share=1.0):
-        return self.order(f"run {max(4, round(self.chunks * share))} {self.units}")
-
-    def warm(self):
-        self.order(f"warm {WARM_SECONDS}")
-
-    def close(self):
-        self.process.stdin.close()
-        self.process.wait()
-
-
-@contextlib.contextmanager
-def bpf_stats():
-    try:
-        before = STATS.read_text()
-        STATS.write_text("1")
-    except OSError:
-        say("No BPF times: kernel.bpf_stats_enabled can't be set here.")
-        yield
-        return
-    try:
-        yield
-    finally:
-        STATS.write_text(before)
-
-
-def bpf_time_ns(pid):
-    """All time in the sampling programs of a process since they were loaded, ticks of other processes included."""
-    total = 0
-    for info in pathlib.Path(f"/proc/{pid}/fdinfo").iterdir():
-        with contextlib.suppress(OSError):
-            fields = dict(line.split(":\t", 1) for line in info.read_text().splitlines() if ":\t" in line)
-            if fields.get("prog_type") == PERF_EVENT_PROGRAM:
-                total += int(fields.get("run_time_ns", 0))
-    return total
-
-
-def cpu_seconds(pid):
-    """User and system time of all threads of a running process, those that ended included, to the nanosecond."""
-    return time.clock_gettime((~pid << 3) | 2)
-
-
-def resident_bytes(pid):
-    """The most that a running process has held."""
-    fields = dict(line.split(":", 1) for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines())
-    return int(fields["VmHWM"].split()[0]) * 1024
-
-
-def wait_usage(process, seconds=60):
-    """Waits; returns the CPU seconds and the most memory held. The kernel counts into the latter what this script held
-    when it forked: then only that much is known."""
-    deadline = time.monotonic() + seconds
-    while True:
-        pid, status, usage = os.wait4(process.pid, os.WNOHANG)
-        if pid:
-            break
-        if time.monotonic() > deadline:
-            process.kill()
-        time.sleep(0.005)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024
-
-
-class Recorder:
-    """One recording: attached and warm when made, over when stopped."""
-
-    def __init__(self, name, hz, workload, out):
-        self.name, self.kind = name, KINDS[name]
-        self.out = self.kind.file(out, workload)
-        with contextlib.suppress(FileNotFoundError):
-            os.remove(self.out)
-        self.log = tempfile.TemporaryFile(mode="w+")
-        self.process = subprocess.Popen(self.kind.command(out, hz, workload), stdin=subprocess.DEVNULL, stdout=self.log,
-                                        stderr=self.log, preexec_fn=lambda: be_recorder(self.kind.bound))
-        deadline = time.monotonic() + 20
-        while not self.is_ready():
-            if self.process.poll() is not None or time.monotonic() > deadline:
-                raise Missing(f"{name} did not start: {self.said()}")
-            time.sleep(0.02)
-        time.sleep(self.kind.settle_seconds)
-        workload.warm()
-        time.sleep(0.4)  # reading of /proc and of the kernel's symbols is over by then
-        if self.process.poll() is not None:
-            raise Missing(f"{name} ended at once: {self.said()}")
-        self.start_cpu, self.start_bpf = cpu_seconds(self.process.pid), bpf_time_ns(self.process.pid)
-
-    def said(self):
-        self.log.seek(0)
-        return (self.log.read().strip() or "it says nothing").splitlines()[-1]
-
-    def is_ready(self):
-        if self.kind.ready_text is not None:
-            self.log.seek(0)
-            return self.kind.ready_text in self.log.read()
-        return os.path.exists(self.out) and os.path.getsize(self.out) > 0
-
-    def stop(self):
-        """Returns what it cost: CPU seconds while it recorded and besides, bytes held, BPF nanoseconds."""
-        pid = self.process.pid
-        if self.process.poll() is not None:
-            raise Missing(f"{self.name} ended too soon: {self.said()}")
-        bpf_ns, resident = bpf_time_ns(pid) - self.start_bpf, resident_bytes(pid)
-        recording_cpu = cpu_seconds(pid) - self.start_cpu
-        self.process.send_signal(signal.SIGINT)
-        cpu, resident_at_end = wait_usage(self.process)
-        if self.process.returncode and self.kind.bpf:
-            raise Missing(f"{self.name} ended with {self.process.returncode}: {self.said()}")
-        if resident_at_end > 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss:
-            resident = max(resident, resident_at_end)
-        return {"cpu": recording_cpu, "other": cpu - recording_cpu, "resident": resident, "bpf": bpf_ns}
-
-    def discard(self):
-        if self.process.returncode is None and self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
-        self.log.close()
-        with contextlib.suppress(FileNotFoundError):
-            os.remove(self.out)
-
-
-def seconds_of(run, column, pick=statistics.median):
-    return pick(chunk[column] for chunk in run["chunks"])
-
-
-def record_once(name, hz, workload, workload_name, out):
-    """One run under a recorder. Returns the costs, and the work's own account of itself under "work"."""
-    recorder = None
-    try:
-        recorder = Recorder(name, hz, workload, out)
-        work = workload.once(recorder.kind.work_share)
-        run = recorder.stop()
-        run["work"] = work
-        due = hz * seconds_of(work, 0 if recorder.kind.clock == "wall" else 1, sum)
-        stacks = recorder.kind.stacks(recorder.out, workload, (work["start"], work["end"]))
-        if stacks is None:
-            run.update(samples=due, python_complete=None, python_right=None, native_complete=None, got=None, bytes=None)
-        else:
-            run.update(judge.judge(workload_name, stacks))
-            run.update(got=run["samples"] / due, bytes=os.path.getsize(recorder.out) / max(1, run["samples"]))
-        if (name, workload_name) == (TABLES, "mixed"):
-            run["depths"] = judge.depths(recorder.out, PYSYM, (work["start"], work["end"]))
-        samples = max(1, run["samples"])
-        wall = work["end"] - work["start"]
-        run.update(recorder_share=run["cpu"] / wall, bpf=run["bpf"] / samples, cpu=run["cpu"] / samples)
-        return run
-    finally:
-        if recorder:
-            recorder.discard()
-
-
-def measure_floor(rates):
-    """CPU nanoseconds that a tick with an empty BPF program takes, by rate."""
-    floor = {}
-    cpu = sorted(os.sched_getaffinity(0))[-1]
-    for hz in rates:
-        seconds = "4" if hz > 500 else "12"
-        done = subprocess.run([EMPTY_TICK, "gaps", str(hz), seconds, str(cpu)], capture_output=True, text=True,
-                              check=False)
-        if done.returncode:
-            say(f"no floor: {done.stderr.strip()}")
-            return {}
-        floor[hz] = float(done.stdout)
-    return floor
 
 
 def program(kind, python, workload_name):
@@ -251,22 +46,9 @@ def program(kind, python, workload_name):
 
 
 def measure_group(names, workload_name, workload, options, directory, results):
-    """Unobserved and observed runs in turns; an observed one is compared with both its neighbours."""
     for _ in range(options.rounds):
-        before = workload.once(0.5)
-        for name in names:
-            for hz in options.rates:
-                try:
-                    run = record_once(name, hz, workload, workload_name, f"{directory}/run.data")
-                except (Missing, OSError, ValueError) as why:  # a peer that fails costs its own row only
-                    say(f"{name} at {hz} Hz left out of {workload_name}: {why}")
-                    continue
-                after = workload.once(0.5)
-                for key, column in (("wall", 0), ("program_cpu", 1)):
-                    idle = statistics.median(chunk[column] for chunk in before["chunks"] + after["chunks"])
-                    run[key] = seconds_of(run["work"], column) / idle - 1
-                before = after
-                results.setdefault((workload_name, name, hz), []).append(run)
+        for name, hz, run in round_of(names, options.rates, workload, workload_name, directory):
+            results.setdefault((workload_name, name, hz), []).append(run)
 
 
 def measure_recording(names, options, directory, floor):
@@ -290,19 +72,6 @@ def measure_recording(names, options, directory, floor):
         print_recording({key: runs for key, runs in results.items() if key[0] == workload_name}, floor)
         say(f"{workload_name} done")
     return results
-
-
-def middle(runs, key):
-    values = [run[key] for run in runs if run[key] is not None]
-    return statistics.median(values) if values else None
-
-
-def host_share(name, hz, runs, floor):
-    """Share of one core that recording takes: in the kernel and in the recorder."""
-    kernel_us = middle(runs, "bpf") / 1000 + floor.get(hz, 0) / 1000
-    if not KINDS[name].bpf:
-        return middle(runs, "recorder_share") + max(0, middle(runs, "program_cpu"))
-    return kernel_us * hz / 1e6 + middle(runs, "recorder_share")
 
 
 def number(value, form, scale=1):
@@ -422,16 +191,6 @@ def print_wanted(results, rows, floor):
         print(f"| {what} | {most} | {value:.2f} | {'yes' if value <= most else 'no'} |")
 
 
-def cpu_of(command):
-    """User and system seconds of a command, its wall time, and the most memory it held."""
-    start = time.monotonic()
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    cpu, resident = wait_usage(process, 600)
-    if process.returncode not in (0, 3):
-        fail(f"{' '.join(command)}: exit code {process.returncode}")
-    return cpu, time.monotonic() - start, resident
-
-
 def samples_in(name, path):
     if KINDS[name].bpf:
         return judge.samples_of([PYSYM, path, "--format", "summary", "-v"])
@@ -506,6 +265,7 @@ def words(text):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--python", default="/usr/bin/python3", help="interpreter of the workloads")
+    parser.add_argument("--pythons", type=words, metavar="PATH,...", help="interpreters of the parts beside and stages, also sid:3.14")
     parser.add_argument("--workloads", type=words, default=WORKLOADS, help="of " + ", ".join(judge.CHAINS))
     parser.add_argument("--only", type=words, metavar="NAME,...", help="recorders with one of these in their name")
     parser.add_argument("--rates", type=lambda s: [int(x) for x in s.split(",")], default=[99, 999])
@@ -513,12 +273,19 @@ def main():
     parser.add_argument("--seconds", type=float, default=3, help="of work in a run")
     parser.add_argument("--minute", type=float, default=60, help="seconds of the long recordings")
     parser.add_argument("--long", type=float, default=10, help="seconds of the captures that are read")
-    parser.add_argument("--part", type=words, default=PARTS, help="of " + ", ".join(PARTS))
+    parser.add_argument("--hours", type=lambda s: [float(x) for x in s.split(",")], default=day.HOURS, help="of the part day")
+    parser.add_argument("--part", type=words, default=PARTS, help="of " + ", ".join(PARTS + ASKED_PARTS))
+    parser.add_argument("--quick", action="store_true", help="a few of the parts, in three minutes")
+    turns.add_options(parser)
+    if "--quick" in sys.argv:
+        parser.set_defaults(**QUICK)
     options = parser.parse_args()
     if os.geteuid() != 0:
         fail("has to run as root")
-    if set(options.workloads) - set(judge.CHAINS) or set(options.part) - set(PARTS):
+    if set(options.workloads) - set(judge.CHAINS) or set(options.part) - set(PARTS + ASKED_PARTS):
         parser.error("no such workload or part")
+    if "turns" in options.part and not options.against:
+        parser.error("--part turns wants --against PYCAP")
     names = usable(options.only)
     version = judge.text_of([options.python, "-c", "import sys; print(sys.version.split()[0])"]).strip()
     perf = judge.text_of(["perf", "--version"]).split()[-1] if shutil.which("perf") else "not here"
@@ -526,9 +293,20 @@ def main():
           f"{options.rounds} runs of {options.seconds:g} s; load average {os.getloadavg()[0]:.1f} at the start.\n",
           flush=True)
     with bpf_stats(), tempfile.TemporaryDirectory(prefix="pycap-bench-") as directory:
-        results, rows, floor = {}, [], measure_floor(options.rates + [9999])
-        print_floor(floor)
-        print(flush=True)
+        results, rows, floor = {}, [], {}
+        if {"beside", "recording", "long"} & set(options.part):
+            floor = measure_floor(options.rates + [9999] * ("long" in options.part))
+            print_floor(floor)
+            print(flush=True)
+        if "beside" in options.part:
+            beside.measure_and_print(names, floor, options)
+            print(flush=True)
+        if "stages" in options.part:
+            stages.measure_and_print(options.pythons or beside.default_pythons(), ["mixed"], options.rates, options.seconds,
+                                     options.record.split())
+        if "start" in options.part:
+            start.measure_and_print(options.python, max(5, options.rounds), [PYCAP, *([options.against] if options.against else [])])
+            print(flush=True)
         if "recording" in options.part:
             results = measure_recording(names, options, directory, floor)
             print_depths(results)
@@ -543,12 +321,17 @@ def main():
         if "reading" in options.part:
             print_reading(measure_reading(names, options, directory))
             print(flush=True)
+        if "day" in options.part:
+            day.measure_and_print(options.rounds, options.hours)
+            print(flush=True)
         if "scaling" in options.part:
             scaling.measure_and_print(options.python, bpf_time_ns, cpu_seconds)
             print(flush=True)
         if "execs" in options.part:
             execs.measure_and_print(options.python, cpu_seconds)
             print(flush=True)
+    if "turns" in options.part:
+        turns.measure_and_print(options)
     if "waits" in options.part:  # counts its programs' time only where that does not disturb
         waits.measure_and_print(options.python, options.rounds, cpu_seconds)
         print(flush=True)

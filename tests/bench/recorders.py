@@ -11,6 +11,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PYCAP = os.environ.get("PYCAP", str(ROOT / "build/pycap"))
 PYSYM = os.environ.get("PYSYM", str(ROOT / "build/pysym"))
 EMPTY_TICK = str(ROOT / "build/tools/empty_tick")
+MEASURE = str(ROOT / "build/tools/measure")
 CACHE = pathlib.Path(os.environ.get("PYCAP_TEST_CACHE") or
                      pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "pycap-tests")
 PEERS = ["py-spy==0.4.3", "austin-dist==4.0.0"]
@@ -44,6 +45,21 @@ def sid_root():
         if words[0] == "py3.15":
             return words[2]
     raise Missing("no Python 3.15: " + ((done.stdout + done.stderr).strip() or "?").splitlines()[-1])
+
+
+def program_in_root(root, python, script, name):
+    """A command that runs a workload in a root tree, with a /proc of its own there."""
+    shutil.copy(script, pathlib.Path(root) / "tmp/pycap-bench-work.py")
+    return ["unshare", "-m", "sh", "-c", 'mount -t proc proc "$0/proc" && exec chroot "$0" "$@"', root, python,
+            "/tmp/pycap-bench-work.py", name]
+
+
+def work_command(python, script, name):
+    """A command that runs a workload. `python` is a path, or sid:3.14, sid:3.15 for those of the root tree."""
+    suite, _, version = python.rpartition(":")
+    if suite == "sid":
+        return program_in_root(sid_root(), f"/usr/bin/python{version}", script, name)
+    return [python, str(script), name]
 
 
 def runs(command, what):
@@ -93,11 +109,11 @@ class Kind:
 class Pycap(Kind):
     bpf = True
 
-    def __init__(self, *options):
-        self.options = list(options)
+    def __init__(self, *options, program=PYCAP):
+        self.options, self.program = list(options), program
 
     def command(self, out, hz, target):
-        return [PYCAP, "record", "-F", str(hz), *self.options, "-o", out, "-p", str(target.pid)]
+        return [self.program, "record", "-F", str(hz), *self.options, "-o", out, "-p", str(target.pid)]
 
     def stacks(self, path, target, window):
         none = "none" in self.options
@@ -161,46 +177,65 @@ class PySpy(Kind):
         return judge.read_pyspy(path)
 
 
-class Austin(Kind):
+def root_of(target):
+    """The root tree that a workload runs in; an empty text: none."""
+    return os.readlink(f"/proc/{target.pid}/root").rstrip("/")
+
+
+class InsideTree(Kind):
+    """A recorder that looks for the program's files by their paths, so that it has to run in the program's root tree."""
+
+    @staticmethod
+    def tree_name(out):
+        return f"/tmp/{os.path.basename(os.path.dirname(out))}-{os.path.basename(out)}"
+
+    @staticmethod
+    def inside(target, *command):
+        return ["nsenter", "-t", str(target.pid), "-m", "-r", *command]
+
+    def file(self, out, target):
+        root = root_of(target)
+        return root + self.tree_name(out) if root else out
+
+
+class Austin(InsideTree):
     clock = "wall"
 
     def prepare(self):
         self.tool = austin_command()
 
     def command(self, out, hz, target):
-        return [*self.tool, "-i", str(round(1e6 / hz)), "-o", out, "-p", str(target.pid)]
+        options = ["-i", str(round(1e6 / hz)), "-p", str(target.pid), "-o"]
+        if not root_of(target):
+            return [*self.tool, *options, out]
+        inside = "/tmp/pycap-bench-austin"
+        shutil.copy(venv_tool("austin"), root_of(target) + inside)
+        return self.inside(target, inside, *options, self.tree_name(out))
 
     def stacks(self, path, target, window):
         return judge.read_mojo(path)
 
 
-class Tachyon(Kind):
+class Tachyon(InsideTree):
     """Python's own sampler; it reads programs of its own version only, so both run in a root tree."""
     clock = "wall"
     ready_text = ""
     settle_seconds = 2
     own_program = True
+    python = "/usr/bin/python3.15"
 
     def prepare(self):
         self.root = sid_root()
 
-    def inside(self, target, *command):
-        return ["nsenter", "-t", str(target.pid), "-m", "-r", "/usr/bin/python3.15", *command]
-
     def command(self, out, hz, target):
-        return self.inside(target, "-m", "profiling.sampling", "attach", "-r", str(hz), "--binary",
+        if not os.path.basename(os.readlink(f"/proc/{target.pid}/exe")) == os.path.basename(self.python):
+            raise Missing("it reads Python 3.15 only")
+        return self.inside(target, self.python, "-m", "profiling.sampling", "attach", "-r", str(hz), "--binary",
                            "-o", self.tree_name(out), str(target.pid))
-
-    @staticmethod
-    def tree_name(out):
-        return f"/tmp/{os.path.basename(os.path.dirname(out))}-{os.path.basename(out)}"
-
-    def file(self, out, target):
-        return self.root + self.tree_name(out)
 
     def stacks(self, path, target, window):
         name = path[len(self.root):]
-        done = subprocess.run(self.inside(target, "-m", "profiling.sampling", "replay", "--collapsed", "-o",
+        done = subprocess.run(self.inside(target, self.python, "-m", "profiling.sampling", "replay", "--collapsed", "-o",
                                           name + ".folded", name), capture_output=True, text=True, check=False)
         folded = pathlib.Path(path + ".folded")
         if not folded.exists():
@@ -211,11 +246,7 @@ class Tachyon(Kind):
             folded.unlink()
 
     def program(self, script, name):
-        """A command that runs the workload in the tree, with a /proc of its own there."""
-        inside = pathlib.Path(self.root) / "tmp/pycap-bench-work.py"
-        shutil.copy(script, inside)
-        return ["unshare", "-m", "sh", "-c", 'mount -t proc proc "$0/proc" && exec chroot "$0" "$@"', self.root,
-                "/usr/bin/python3.15", "/tmp/pycap-bench-work.py", name]
+        return program_in_root(self.root, self.python, script, name)
 
 
 TABLES = "pycap"

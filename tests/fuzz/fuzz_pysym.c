@@ -11,8 +11,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "formats/base/clock.h"
 #include "formats/base/utf8.h"
 #include "symbolize/convert.h"
+#include "symbolize/live/live_consumer.h"
+#include "symbolize/live/page.h"
 #include "tests/fuzz/check_page.h"
 #include "tests/fuzz/check_profile.h"
 #include "tests/fuzz/check_xml.h"
@@ -77,6 +80,11 @@ static const char *const outputs[][8] = {
     {"annotate", "--top", "0", "--all-lines", "--source", sources},
     {"annotate", "--json", "--top", "0", "--context", "0", "--source", sources},
     {"html", "--embed-source", "--source", sources},
+    {"live"},
+    {"live", "--gil", "--show-interpreter", "--max-memory", "8M"},
+    {"threads"},
+    {"threads", "--json"},
+    {"threads", "--merge", "thread", "--labels"},
 };
 enum { OUTPUTS = sizeof outputs / sizeof *outputs };
 
@@ -178,6 +186,35 @@ static FILE *open_buf(struct buf *out)
     return fopencookie(out, "w", (cookie_io_functions_t){.write = collect});
 }
 
+/* Every table of the live view, as the screen would get it. */
+static void check_view(struct live_tally *tally)
+{
+    struct live_page page = {0};
+
+    for (uint32_t i = 0; i < 3 * 2 * 2 * 2; i++) {
+        struct live_view view = {.table = (enum live_table)(i % 3), .by_line = i / 3 & 1, .measure = i / 6 & 1, .python_only = i / 12 & 1,
+                                 .interval_ns = 1};
+        if (!live_page_make(&page, tally, &view, 24, 80))
+            __builtin_trap();
+        for (size_t line = 0; line < page.used; line++)
+            check_line(&page.lines.data[line].text);
+    }
+    live_page_deinit(&page);
+}
+
+static struct error *run_live(const struct options *o, FILE *trouble)
+{
+    struct live_feed feed = {.wake_fd = -1};
+    struct convert_outcome outcome;
+
+    struct error *err = live_tally_create(NS_PER_MS, &feed.tally);
+    if (!err)
+        err = convert_run(o, &(struct convert_output){.live = &feed}, trouble, &outcome);
+    check_view(feed.tally);
+    live_tally_destroy(feed.tally);
+    return err;
+}
+
 static void run(char **argv, int argc)
 {
     struct options o;
@@ -193,7 +230,8 @@ static void run(char **argv, int argc)
     o.emit.exporter = "pysym fuzz";
     if (o.choice.emitter && o.choice.emitter->needs_files)
         o.emit.files = &files.files;
-    err = convert_run(&o, &(struct convert_output){.file = out}, trouble, &outcome);
+    err = o.choice.kind == OUTPUT_LIVE ? run_live(&o, trouble)
+                                       : convert_run(&o, &(struct convert_output){.file = out}, trouble, &outcome);
     if (err)
         buf_put_str(&messages, error_text(err));
     bool whole = memory_files_close(&files) && !err;

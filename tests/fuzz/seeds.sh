@@ -8,7 +8,7 @@ seeds=$build/seeds
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 rm -rf "$seeds"
-for target in trace eh_frame image linetable maps native_unwind archive perf_map strip output program source command_note event baseline profile state labels store_answer tasks pysym; do
+for target in trace eh_frame image linetable maps native_unwind archive perf_map strip output program source command_note event baseline profile state labels store_answer tasks when pysym; do
     mkdir -p "$seeds/fuzz_$target"
 done
 
@@ -39,6 +39,9 @@ printf '\1name: x\nID: 840\nformat:\n\tfield:int a;\toffset:8;\tsize:4;\tsigned:
 printf '\10\0\2\0\0\0\0\0\0\0\0\20\0\1\100\0\0\0\0\0\0\0' >"$seeds/fuzz_tasks/words"
 printf '\2sched:sched_swich\nother:sched_switch\nodd\n' >"$seeds/fuzz_event/names"
 printf '\3config1:0-7,32-35' >"$seeds/fuzz_event/bits"
+
+printf 'cpu>80%%,for=500ms,every=1h' >"$seeds/fuzz_when/percent"
+printf 'cpu > 2.5, for=2s' >"$seeds/fuzz_when/threads"
 
 printf 'pod:3F0C1F3A-1111 app=shop\nhost:web zone=a b=c=d\nunit:x.service a=1\ncontainer:cri://0123456789abcdef zone=\303\251\n' >"$seeds/fuzz_labels/map"
 printf 'service_name={zone|unit|program}-{pid}\na={{x}} {comm}{tid}\nhost=\n' >"$seeds/fuzz_labels/rules"

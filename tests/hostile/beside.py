@@ -34,6 +34,7 @@ RATE_HZ = 99  # pycap's own
 DURATION_S = 6
 REST_S = 0.6   # of the victim, until the recorder knows it
 WORK_S = 3.9
+SPARE_S = 0.3  # before the recording's end nothing of the victim is left, also where it began late
 # What must hold.
 LEAST_SHARE = 0.99
 MOST_RESIDENT_KIB = 128 << 10
@@ -283,8 +284,8 @@ class Recording:
                 if not attacker.attack.first:
                     attacker.go()
             time.sleep(0.4)
-            with subprocess.Popen([PYTHON, HERE / "victim.py", str(REST_S), str(WORK_S)], stdout=subprocess.PIPE, text=True,
-                                  preexec_fn=before_others) as victim:
+            with subprocess.Popen([PYTHON, HERE / "victim.py", str(REST_S), str(WORK_S), str(began + DURATION_S - SPARE_S)],
+                                  stdout=subprocess.PIPE, text=True, preexec_fn=before_others) as victim:
                 self.victim_pid = victim.pid
                 self.victim = json.loads(victim.stdout.read())
                 self.victim_s = self.victim["cpu_s"]
@@ -299,13 +300,14 @@ class Recording:
         self.file_bytes = scene.trace.stat().st_size if scene.trace.exists() else 0
 
     def wait_for_file(self, recorder):
-        """The moment when the trace begins, by the monotonic clock."""
-        stop = time.monotonic() + 20
-        while recorder.poll() is None and time.monotonic() < stop:
-            if self.scene.trace.exists():
-                break
+        """The last moment when there was no trace yet, by the monotonic clock: this process may stand still behind it."""
+        began = looked = time.monotonic()
+        stop = began + 20
+        while not self.scene.trace.exists() and recorder.poll() is None and looked < stop:
+            began = looked
             time.sleep(0.005)
-        return time.monotonic()
+            looked = time.monotonic()
+        return began
 
     def of_victim(self, event):
         """Its samples of that event, as perf-script has them."""
@@ -332,9 +334,10 @@ class Recording:
             return
         account = accounts.read(self.pysym, self.scene.trace)
         self.whole, self.ticks = self.whole_samples(), self.victim_s * RATE_HZ
-        share = min(1, self.victim_s / WORK_S)
+        worked_s = self.victim["worked_s"]
+        share = min(1, self.victim_s / worked_s)
         # A tick falls into the victim with that share's chance; and the host may take a CPU away.
-        self.chance = 4 * (WORK_S * RATE_HZ * share * (1 - share)) ** 0.5 + 2 + account.losses["tick_skipped"]
+        self.chance = 4 * (worked_s * RATE_HZ * share * (1 - share)) ** 0.5 + 2 + account.losses["tick_skipped"]
         self.text = (f"{self.whole} of {self.ticks:.0f} ticks, began after {self.start_s:.1f} s and ended "
                      f"{self.late_s:+.1f} s, {self.resident_kib >> 10} MiB, "
                      f"{self.file_bytes / 1e6 / DURATION_S:.2f} MB/s")

@@ -2,8 +2,9 @@
 """The program that attackers try to hide: it opens files in opens() and grows in grows(); then it works in a known chain of
 functions. It says how much that was.
 
-usage: victim.py REST_S WORK_S     rests, opens, grows, and works for so long by its own clock. Prints as JSON {"opened": how
-                                   many files, "grown_bytes": of VmData, "cpu_s": CPU time of the work}
+usage: victim.py REST_S WORK_S UNTIL_S     rests, opens, grows, and works for so long by its own clock, but not beyond that time
+                                           of CLOCK_MONOTONIC. Prints as JSON {"opened": how many files, "grown_bytes": of
+                                           VmData, "cpu_s": CPU time of the work, "worked_s": how long that took}
 """
 import json
 import mmap
@@ -46,7 +47,7 @@ opens(told["opened"])
 before = data_bytes()
 kept = grows(64)
 told["grown_bytes"] = data_bytes() - before
-before = time.thread_time()
-outer(time.monotonic() + float(sys.argv[2]))
-told["cpu_s"] = time.thread_time() - before
+began, before = time.monotonic(), time.thread_time()
+outer(min(began + float(sys.argv[2]), float(sys.argv[3])))
+told["cpu_s"], told["worked_s"] = time.thread_time() - before, time.monotonic() - began
 print(json.dumps(told), flush=True)

@@ -54,8 +54,9 @@ class Account:
 
     @property
     def early(self):
-        """Ticks of Python processes before they were known to be any: what ran then is not told of."""
-        return self.losses["not_yet_known"] + self.losses["known_late"]
+        """Ticks of Python processes before they, or the program that they had just begun, were known: what ran then is not
+        told of."""
+        return self.losses["not_yet_known"] + self.losses["known_late"] + self.losses["stale_config"]
 
     @property
     def skipped(self):
@@ -102,6 +103,11 @@ def uncounted_ns(preemptions):
     within 1 % of it. Five times 10 us are allowed.
     """
     return preemptions * PREEMPTION_NS
+
+
+def is_begun(trace):
+    """Whether a trace has records. A file that was just made is empty, and none that pysym reads."""
+    return trace.exists() and trace.stat().st_size > TRACE_HEAD_BYTES
 
 
 def stolen_ns():

@@ -32,13 +32,13 @@ os.environ.setdefault("PYCAP_SANDBOX_KILL", "1")
 
 
 
-def formats():
-    """The output formats, as `pysym --help` lists them."""
+def formats(views=False):
+    """The output formats, as `pysym --help` lists them; with `views` also what only a terminal shows."""
     done = subprocess.run([PYSYM, "--help"], capture_output=True, text=True, timeout=60, check=True)
     section = re.search(r"^formats.*:\n((?:  .*\n)+)", done.stdout, re.M)
     found = re.findall(r"^  ([a-z][a-z-]*) ", section[1], re.M)
-    assert len(found) > 3, done.stdout
-    return found
+    assert len(found) > 3 and "live" in found, done.stdout
+    return [name for name in found if views or name != "live"]
 
 
 # `name` says version and origin ("3.11-debian"); `version` is (3, 11); `root`: the root tree it runs in, or None.
@@ -53,8 +53,7 @@ def supported_versions():
     return sorted({(int(a), int(b)) for a, b in re.findall(r"^PYTHON\((\d+), *(\d+)", text, re.M)})
 
 
-def candidates():
-    named = os.environ.get("PYTHONS")
+def candidates(named):
     if named:
         return named.replace(":", " ").split()
     found = []
@@ -70,9 +69,10 @@ def candidates():
 
 
 @functools.lru_cache(maxsize=None)
-def interpreters():
+def installed(named=None):
+    """The interpreters that are there, or of them those that `named` has (as PYTHONS)."""
     seen, out = set(), []
-    for path in candidates():
+    for path in candidates(named):
         real = os.path.realpath(path)
         if real in seen or not os.access(real, os.X_OK):
             continue
@@ -88,16 +88,18 @@ def interpreters():
     return out
 
 
+def interpreters():
+    return installed(os.environ.get("PYTHONS"))
+
+
 # Root trees of tests/interpreters.sh, and the versions that no other interpreter here has.
 ROOTS = {"sid": [(3, 14), (3, 15)]}
 
 
 @functools.lru_cache(maxsize=None)
-def in_roots():
+def root_trees():
     """Interpreters in root trees, each behind a script that goes there; a reason for those that aren't to be had."""
     found, missing = [], []
-    if os.environ.get("PYTHONS"):
-        return found, missing
     for suite, versions in ROOTS.items():
         root = CACHE / "roots" / suite
         for version in versions:
@@ -111,6 +113,10 @@ def in_roots():
             atexit.register(script.unlink)
             found.append(Interpreter(str(script), f"{text}-root", version, str(root)))
     return found, missing
+
+
+def in_roots():
+    return ([], []) if os.environ.get("PYTHONS") else root_trees()
 
 
 # One version for each way in which frames are chained. Debian's own interpreter stands for its version.
@@ -129,6 +135,22 @@ def one_of_each_kind(found):
         if python.version in KINDS and (python.version not in chosen or python.name.endswith("debian")):
             chosen[python.version] = python
     return list(chosen.values())
+
+
+WITH_TASKS = (3, 12)  # the first version whose tasks are read
+
+
+def pythons_with_tasks():
+    """
+    Interpreters whose tasks are read, and (name, reason) of those that aren't to be had. Where PYTHONS names none that has
+    tasks, the newest of KINDS that is installed stands for them: sanitizers are to see what reads tasks, too.
+    """
+    found, missing = in_roots()
+    found = [i for i in interpreters() + found if i.version >= WITH_TASKS]
+    if not found and os.environ.get("PYTHONS"):
+        others = [i for i in installed() + root_trees()[0] if WITH_TASKS <= i.version <= KINDS[-1]]
+        found = sorted(others, key=lambda i: i.version)[-1:]
+    return found, missing
 
 
 def pytest_generate_tests(metafunc):
@@ -198,13 +220,14 @@ def pysym(request):
     return run
 
 
-def record_behind_gate(pysym, folder, options, *command):
+def record_behind_gate(pysym, folder, options, *command, known_by=(), before=()):
     """Records a program of which the last argument is a file: its work begins when that is there, which is when the trace
-    shows that its Python functions are known. Until then it runs warm(). The trace, what it printed, what pycap said."""
+    shows that its Python functions are known; `known_by`: options of pysym that choose samples. Until then it runs warm().
+    `before`: what stands before pycap, as setpriv. The trace, what it printed, what pycap said."""
     trace, gate = folder / "t.bin", folder / "gate"
-    with subprocess.Popen([PYCAP, "record", "-o", trace, *options, "--", *map(str, command), gate],
+    with subprocess.Popen([*before, PYCAP, "record", "-o", trace, *options, "--", *map(str, command), gate],
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as recorder:
-        while recorder.poll() is None and "warm" not in pysym(trace, "--format", "folded", "--python-only").stdout:
+        while recorder.poll() is None and "warm" not in pysym(trace, "--format", "folded", "--python-only", *known_by).stdout:
             time.sleep(0.1)
         gate.touch()
         told, said = recorder.communicate(timeout=300)

@@ -9,11 +9,10 @@ import subprocess
 
 import pytest
 
-from conftest import PYSYM, ROOT, in_roots, interpreters
+from conftest import PYSYM, ROOT, pythons_with_tasks
 
 PROGRAMS = ROOT / "testdata/programs"
 READ_TASKS = pathlib.Path(PYSYM).parent / "tools/read_tasks"
-FIRST = (3, 12)  # whose tasks are read
 # CPU time of a look at 10,000 tasks: 1 % of a core at a look each 1.5 s. Of a busy machine five times as much is taken.
 MOST_US = 15000
 FACTOR = 5
@@ -22,9 +21,9 @@ NAME_LEAST = 200  # characters of a name that are shown
 
 def pytest_generate_tests(metafunc):
     if "with_tasks" in metafunc.fixturenames:
-        found, missing = in_roots()
+        found, missing = pythons_with_tasks()
         metafunc.parametrize("with_tasks", [
-            *(pytest.param(i, id=i.name) for i in interpreters() + found if i.version >= FIRST),
+            *(pytest.param(i, id=i.name) for i in found),
             *(pytest.param(None, marks=pytest.mark.skip(why), id=name) for name, why in missing)])
 
 

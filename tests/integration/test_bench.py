@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The benchmark's judge: what it reads of each recorder's file, and that it tells right stacks from wrong ones."""
+import re
 import sys
 
 import pytest
@@ -7,7 +8,10 @@ import pytest
 from conftest import ROOT
 
 sys.path.insert(0, str(ROOT / "tests/bench"))
+import beside  # noqa: E402
+import claims  # noqa: E402
 import judge  # noqa: E402
+import turns  # noqa: E402
 import work  # noqa: E402
 
 HEAD = ["<module>", "main"]
@@ -82,3 +86,73 @@ def test_mojo(tmp_path):
                      b"".join(bytes([11, 1 + i]) + name + b"\0" for i, name in enumerate(names)) +
                      frame(10, 2) + frame(11, 3) + frame(12, 4) + stack(10, 11, 12) + stack(10, 11))
     assert list(judge.read_mojo(path)) == [(1, ["<module>", "main", "mixed"], None)]
+
+
+def window(bpf_ns, recorder_s, samples, work_s=0.03):
+    return {"bpf_ns": bpf_ns, "recorder_s": recorder_s, "samples": samples, "work_s": work_s}
+
+
+def test_turns_are_compared_pair_by_pair(capsys, tmp_path):
+    # The second half of the pairs is on a machine that has become five times slower: each ratio is 0.5 all the same.
+    pairs = [{"old": window(8e6 * slow, 4e-3 * slow, 1000), "new": window(4e6 * slow, 2e-3 * slow, 1000)}
+             for slow in (1, 1, 5, 5, 5)]
+    pairs.append({"old": window(0, 0, 0), "new": window(4e6, 2e-3, 1000)})
+    key = {"workload": "mixed", "python": "python3", "hz": 999, "record": "", "beside": 0}
+    for half in pairs[:2], pairs[2:]:
+        turns.append(tmp_path / "pairs", key, half)
+    turns.print_file(tmp_path / "pairs")
+    rows = capsys.readouterr().out.splitlines()
+    assert rows[0] == "mixed, python3, 999 Hz: 5 pairs, 5000 and 5000 samples"
+    assert rows[4:7] == [
+        "| BPF, µs/sample | 40.00 (8.00…40.00) | 20.00 (4.00…20.00) | 0.500 (0.500…0.500) | -50.0 % |",
+        "| user space, µs/sample | 20.00 (4.00…20.00) | 10.00 (2.00…10.00) | 0.500 (0.500…0.500) | -50.0 % |",
+        "| both, µs/sample | 60.00 (12.00…60.00) | 30.00 (6.00…30.00) | 0.500 (0.500…0.500) | -50.0 % |"]
+
+
+def test_short_rows_of_turns(capsys, tmp_path):
+    pairs = [{"old": window(8e6 * slow, 4e-3 * slow, 1000), "new": window(4e6 * slow, 1e-3 * slow, 1000)} for slow in (1, 1, 5)]
+    turns.append(tmp_path / "pairs", {"workload": "mixed", "python": "python3", "hz": 99, "record": "", "beside": 0}, pairs)
+    turns.print_file(tmp_path / "pairs", short=True)
+    assert capsys.readouterr().out.splitlines()[2:] == [
+        "| mixed, python3 | 99 | 3 | 8.00 | 4.00 | 0.500 (0.500…0.500) | 4.00 | 1.00 | 0.250 (0.250…0.250) "
+        "| 12.00 | 5.00 | 0.417 (0.417…0.417) |"]
+
+
+def test_pages_are_filled_with_what_was_measured(tmp_path):
+    row = "| mixed | {} | {} | 300 | 99.9 | {} (+1.0…+3.0) | +2.3 | 31.12 | 16.1 | {} | {} | 100.00 | 100.00 | 100.00 | 24 |\n"
+    head = "| workload | recorder | Hz |\n|---|---|" + "--:|" * 13 + "\n"
+    (tmp_path / "recording-pycap.md").write_text("Linux\n\n" + head + row.format("pycap", 99, "+2.1", "0.56", 35) +
+                                                 row.format("pycap", 999, "+2.0", "2.44", 9) + "\nA median stack\n")
+    (tmp_path / "recording-peers.md").write_text(head + row.format("py-spy", 99, "+5.0", "6.5", 9) + row.format("py-spy", 999, "+62.5", "47.8", 9))
+    (tmp_path / "beside-3.11.md").write_text("Load\n\n| a | b |\n|---|--:|\n| /usr/bin/python3 | 2 |\n")
+    (tmp_path / "beside-3.13.md").write_text("| a | b |\n|---|--:|\n| /x/.pyenv/versions/3.13.0/bin/python3 | 4 |\n")
+    tables = claims.tables_of(tmp_path)
+    page = "x\n<!-- measured: host -->\nold\n<!-- end -->\ny\n<!-- measured: day -->\nolder\n<!-- end -->\n"
+    assert claims.fill(page, tables).splitlines()[4:] == [
+        "| pycap | Python, native, kernel | 0.56 | 2.44 | +2.0 % | 9 |", "| py-spy | Python | 6.5 | 47.8 | +62.5 % | counts only |",
+        "<!-- end -->", "y", "<!-- measured: day -->", "older", "<!-- end -->"]
+    page = "<!-- measured: beside -->\n<!-- end -->"
+    assert claims.fill(page, tables).splitlines()[1:-1] == ["| a | b |", "|---|--:|", "| Debian's 3.11 | 2 |", "| 3.13.0 | 4 |"]
+    assert tables["recording"].count("| workload |") == 1 and tables["recording"].count("| mixed |") == 4
+
+
+@pytest.mark.parametrize("page", claims.PAGES)
+def test_each_mark_of_a_page_is_filled(page):
+    names = re.findall(r"^<!-- measured: (\w+) -->$", (ROOT / page).read_text(), re.M)
+    assert names and set(names) <= {"turns", "beside", "stages", "start", "day", "recording", "host"}
+
+
+def test_a_peer_is_compared_with_pycap_of_its_round(capsys):
+    def run(us, share, **taken):
+        return {"bpf": us * 500, "cpu": us * 5e-7, "samples": 1000, "python_right": share, "wall": 0.01,
+                "work": {"start": 5, "end": 6}, **taken}
+    # The second round runs on a machine half as fast, the third measures what is taken in all, and the fourth lacks the peer.
+    rounds = [{"pycap": run(10, 1), "austin": run(60, 0.9)}, {"pycap": run(20, 1), "austin": run(120, 1)},
+              {"pycap": run(2, 1, taken=0.006), "austin": run(1, 1, taken=0.063)}, {"pycap": run(10, 1), "perf -g": run(0, None)}]
+    assert beside.ratios_of(rounds, "austin", beside.sample_us) == pytest.approx([6, 6])
+    # 6 µs of the first CPU, 1 of BPF, and 14 of the tick.
+    beside.print_rows("3.13", 999, rounds, {999: 14000})
+    assert capsys.readouterr().out.splitlines() == [
+        "| 3.13 | pycap | Python, native, kernel | 999 | 1000 | 10.0 (10.0…15.0) | – | 21.0 | – | +1.0 | 100.00 |",
+        "| 3.13 | austin | Python | 999 | 1000 | 90.0 (75.0…105.0) | 6.0 (6.0…6.0) | 63.0 | 3.0 | +1.0 | 90.00 |",
+        "| 3.13 | perf -g | native, kernel | 999 | 1000 | – | – | – | – | +1.0 | – |"]

@@ -16,7 +16,7 @@ from conftest import PYCAP, PYSYM, ROOT
     ("`docs/page.md` `Lib/gone.py` `docs/gone.h` `gone.c`", "there is no file docs/gone.h"),
     ("```\nsudo build/pycap record --no-such 3 -- true --fine\n```", "pycap record has no option --no-such"),
     ("```\npysym t.bin -Q | sort -u\n```", "pysym has no option -Q"),
-    ("```\npycap top\n```", "pycap has no command 'top'"),
+    ("```\npycap watch\n```", "pycap has no command 'watch'"),
     ("[a](docs/page.md#the-first-word) `[a](b)`\n```\n[c](d)\npycap      py-spy\npycap record -o t.bin \\\n    -d 3 | wc -Z\n```", None),
 ])
 def test_check_of_documents(tmp_path, text, message):
@@ -26,7 +26,7 @@ def test_check_of_documents(tmp_path, text, message):
     (tmp_path / "docs/page.md").write_text("# The first *word*\n" + "[a](https://example.org)\n" * 10 + "```\npycap info\n```\n" * 10)
     (tmp_path / "README.md").write_text(text + "\n")
     if not message:
-        (tmp_path / "docs/benchmarks.md").write_text("| target | s |\n|---|--:|\n| fuzz_a | 20 |\n")
+        (tmp_path / "docs/benchmarks-tables.md").write_text("| target | s |\n|---|--:|\n| fuzz_a | 20 |\n")
         (tmp_path / "tests/fuzz").mkdir()
         (tmp_path / "tests/fuzz/fuzz_a.c").touch()
     done = subprocess.run([sys.executable, ROOT / "tests/check-docs.py", PYCAP, PYSYM, tmp_path], capture_output=True,
@@ -36,7 +36,7 @@ def test_check_of_documents(tmp_path, text, message):
     if not message:
         (tmp_path / "tests/fuzz/fuzz_b.c").touch()
         done = subprocess.run(done.args, capture_output=True, text=True, timeout=60, check=False)
-        assert (done.returncode, done.stderr) == (1, "docs/benchmarks.md: no row of fuzz_b\n")
+        assert (done.returncode, done.stderr) == (1, "docs/benchmarks-tables.md: no row of fuzz_b\n")
 
 
 def test_commands_for_other_tools(pysym, tmp_path):

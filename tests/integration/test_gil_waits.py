@@ -10,6 +10,7 @@ import subprocess
 
 import pytest
 
+from accounts import is_begun
 from conftest import CACHE, PYCAP, PYSYM, ROOT, record_behind_gate, why_no_bpf
 
 PROGRAMS = ROOT / "testdata/programs"
@@ -165,7 +166,7 @@ def test_learnt_from_a_stack(tmp_path):
                           stderr=subprocess.PIPE, text=True) as recorder:
         waits = {}
         while recorder.poll() is None and not waits.get(("GIL", "GIL")):
-            if trace.exists():
+            if is_begun(trace):
                 waits = compare(trace, *symbols)
         end.touch()
         _, said = recorder.communicate(timeout=300)

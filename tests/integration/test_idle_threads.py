@@ -5,14 +5,16 @@ import collections
 import contextlib
 import json
 import re
+import signal
 import subprocess
 import time
 
 import pytest
 
+from accounts import is_begun
 from conftest import PYCAP, PYSYM, PYTHON, ROOT
 from test_waiting import waits_of
-from wait_trace import CONTINUES, Trace, stacks_of
+from wait_trace import CONTINUES, Trace, off_cpu_samples, stacks_of
 
 WORKERS = 5
 
@@ -37,7 +39,7 @@ def record_idle(pid, truth, trace, *options):
     with subprocess.Popen([PYCAP, "record", "-o", trace, *options, "-p", str(pid)], stderr=subprocess.PIPE, text=True) as recorder:
         while recorder.poll() is None:
             time.sleep(0.2)
-            if trace.exists():
+            if is_begun(trace):
                 seen = collections.Counter(s.thread for s in Trace(trace).samples)
                 if sum(n >= 2 for n in seen.values()) >= len(truth):
                     break
@@ -69,6 +71,30 @@ def test_idle_threads(needs_bpf, tmp_path):
     assert calls >= {("lock", "futex"), ("blocked", "clock_nanosleep"), ("blocked", "read")}
 
 
+def test_recorder_without_time(needs_bpf, tmp_path):
+    """A recorder that hardly runs cannot read them all before it ends: it says of how many it did not."""
+    path = tmp_path / "t.bin"
+    with idle_program(2000) as (pid, truth):
+        with subprocess.Popen([PYCAP, "record", "-v", "-o", path, "-e", "off-cpu", "-d", "0.3", "-p", str(pid)],
+                              stderr=subprocess.PIPE, text=True) as recorder:
+            while recorder.poll() is None and not path.exists():  # the kernel loads no program for one that it is to stop
+                time.sleep(0.002)
+            while recorder.poll() is None:
+                recorder.send_signal(signal.SIGSTOP)
+                time.sleep(0.04)
+                recorder.send_signal(signal.SIGCONT)
+                time.sleep(0.01)
+            said = recorder.stderr.read()
+    assert recorder.returncode == 0, said
+    samples = off_cpu_samples(path)
+    unread = [s for s in samples if not s.functions]
+    count = int(re.search(r"sleeper_unread +(\d+)", said)[1])
+    assert count == len(unread) > 0, (len(unread), said)
+    assert {s.tid for s in unread} <= truth.keys() | {pid}
+    whole = re.search(r"reached their root: (\d+\.\d+) % of (\d+)", said)
+    assert float(whole[1]) == pytest.approx(100 - 100 * count / len(samples), abs=0.01) and int(whole[2]) == len(samples), said
+
+
 def test_registers(needs_bpf, tmp_path):
     """Stack pointer and program counter are those that /proc shows; a snapshot has them."""
     path = tmp_path / "t.bin"
@@ -98,6 +124,7 @@ def measured(function):
     began, cpu = time.monotonic_ns(), time.thread_time_ns()
     function()
     waited[function.__name__] += time.monotonic_ns() - began - (time.thread_time_ns() - cpu)
+time.sleep(0.3) # until it is known to be Python
 for _ in range(400): measured(short)
 measured(long)
 for _ in range(400): measured(short)

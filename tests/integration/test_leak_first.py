@@ -133,7 +133,7 @@ def test_memory_growth(needs_bpf, pycap, pysym, tmp_path, any_python):
     work = pysym(trace, "-f", "ndjson", *OPTIONS, "--event", "memory-growth", "--focus", "function:^work$",
                  *(["--sysroot", any_python.root] if any_python.root else [])).stdout
     grown = sum(row["value"] for row in map(json.loads, work.splitlines()) if row["type"] == "sample")
-    assert abs(grown - (told["after"]["VmData"] - told["before"]["VmData"])) <= PERIOD, told
+    assert abs(grown - (told["after"]["VmData"] - told["before"]["VmData"])) <= PERIOD + told["lived"], told
 
 
 def test_page_faults(needs_bpf, pycap, pysym, tmp_path, any_python):
@@ -143,12 +143,18 @@ def test_page_faults(needs_bpf, pycap, pysym, tmp_path, any_python):
 
 
 def test_growth_beside_a_budget(needs_bpf, pycap, pysym, tmp_path):
-    """What the recorder may take changes periods, not sums."""
+    """What the recorder may take changes periods, not sums: what the calls gave is in a sample, soon came back, or is owed."""
     trace, told, said = record_leak(pycap, tmp_path, PYTHON, ["-F", "999", "-e", "cpu-clock,memory-growth", "--max-cpu", "0.5"],
                                     "large", 256)
     assert "Hz" in said and "from here on" in said, said
-    grown = of_folded(pysym(trace, "-f", "folded", *OPTIONS, "--event", "memory-growth").stdout)
-    assert abs(grown["leak_large"] - told["leaked"]) <= 0.1 * told["leaked"], (grown, said)
+    folded = pysym(trace, "-f", "folded", *OPTIONS, "--event", "memory-growth").stdout
+    shown = sum(int(line.rsplit(" ", 1)[1]) for line in folded.splitlines())
+    gave, back, owed, period = (int((re.findall(pattern, said) or [0])[-1]) for pattern in (
+        r"calls gave (\d+) KiB", r"(\d+) KiB soon came back", r"growth_owed +(\d+)", r"memory-growth each (\d+) bytes"))
+    assert abs((gave - back << 10) - shown - owed) <= 2 << 10, (shown, said)
+    # Calls of less than a period share samples. What the place of the leak has no sample of is owed, as is the churn's.
+    grown = of_folded(folded)["leak_large"]
+    assert 0.9 * told["leaked"] - owed - 2 * period <= grown <= 1.1 * told["leaked"] + 2 * period, (grown, said)
 
 
 def test_nothing_is_said_where_growth_is_not_recorded(needs_bpf, pycap, tmp_path):

@@ -4,7 +4,8 @@ import sys
 
 import pytest
 
-from conftest import ROOT, why_no_bpf
+import accounts
+from conftest import PYSYM, ROOT, why_no_bpf
 
 sys.path.insert(0, str(ROOT / "tests/tools"))
 import matrix  # noqa: E402
@@ -16,11 +17,15 @@ def test_matrix(python, program, tmp_path):
     if why:
         pytest.skip(why)
     trace = tmp_path / "t.bin"
-    told = matrix.record([python.path], program, 0.03, 1999, trace)
+    # A buffer that does not fill where pycap does not run for a while, also in the deepest recursion.
+    told = matrix.record([python.path], program, 0.03, 1999, trace, "-m", "32M")
     result = matrix.compare(trace, told, program, *(["--sysroot", python.root] if python.root else []))
     assert not result.wrong, f"{len(result.wrong)} wrong, the first: {result.wrong[0]}"
-    assert not result.missing, f"never sampled: {result.missing}"
-    assert matrix.all_good([result], of_few=True), result
+    # Those that were over when the process was known to be Python are told of, tick by tick: of each there are about 60.
+    first = list(matrix.told_chains(told)[0])[:len(result.missing)]
+    assert sorted(first) == result.missing and 20 * len(first) <= accounts.read(PYSYM, trace).early, \
+        f"never sampled: {result.missing}"
+    assert matrix.all_good([result._replace(missing=[])], of_few=True), result
 
 
 CHAINS = {("leaf", "p.py"): [("<module>", "p.py", 9), ("main", "p.py", 5), ("leaf", "p.py", 2)]}

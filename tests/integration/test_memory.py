@@ -33,6 +33,14 @@ def summary(pysym, trace, *options):
     return json.loads(pysym(trace, "-f", "summary", "--json", *options).stdout)
 
 
+def wait_for_child(pysym, trace, recorder):
+    """Until the memory of a second process was read."""
+    end = time.monotonic() + 60
+    while len({row["pid"] for row in summary(pysym, trace)["memory"]}) < 2:
+        assert recorder.poll() is None and time.monotonic() < end, "no child"
+        time.sleep(0.1)
+
+
 def bytes_in(pysym, trace, function):
     """Bytes of the page faults below a function."""
     folded = pysym(trace, "--format", "folded", "--python-only", "--interpreter", "calls").stdout
@@ -62,7 +70,7 @@ def grown(needs_bpf, pysym, tmp_path):
                 wait_for(pysym, trace, "warm", recorder)
                 gate.touch()
                 if way == "fork":
-                    time.sleep(2.5)  # the child is known, and has been read
+                    wait_for_child(pysym, trace, recorder)
                     (tmp_path / "gate.child").touch()
                 told = json.loads(program.stdout.readline())
                 recorder.send_signal(signal.SIGTERM)

@@ -34,8 +34,8 @@ def taken(needs_bpf, pycap, pysym, tmp_path):
 def test_the_leak_is_first(taken, pysym, python):
     trace, told, below = taken(python.path, 32, "plain")
     assert below["leak"] == 32 * MIB
-    assert abs(below["work"] - told["grown"]) <= PERIOD, (below, told)
-    assert below.get("churn", 0) <= 9 * MIB  # what its last round left in the heap, and arenas
+    assert -PERIOD <= below["work"] - told["grown"] <= PERIOD + told["late"], (below, told)
+    assert below.get("churn", 0) <= 9 * MIB + told["late"]  # what its last round left in the heap, and arenas
     top = pysym(trace, "-f", "folded", "--python-only", "--interpreter", "calls").stdout.splitlines()
     largest = max(top, key=lambda line: int(line.rsplit(" ", 1)[1]))
     assert "leak" in largest and "churn" not in largest
@@ -45,7 +45,7 @@ def test_threads_at_once(taken):
     _, told, below = taken(PYTHON, 32, "threads")
     assert below["leak"] == 32 * MIB
     assert told["grown"] >= 32 * MIB
-    assert below.get("churn", 0) <= 24 * MIB  # a heap of its own for each thread
+    assert below.get("churn", 0) <= 24 * MIB + told["late"]  # a heap of its own for each thread
 
 
 def test_a_child_has_its_own(taken):
@@ -56,15 +56,14 @@ def test_a_child_has_its_own(taken):
 
 def test_the_first_call_after_attaching(needs_bpf, pysym, tmp_path):
     """What mremap gives is the difference to what there was, which was before the recording."""
-    trace = tmp_path / "t.bin"
+    trace, status = tmp_path / "t.bin", tmp_path / "status.json"
     with subprocess.Popen([PYTHON, PROGRAM, "64", "larger"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as program, \
-            subprocess.Popen([PYCAP, "record", "-e", "memory-growth", "-o", trace, "-p", str(program.pid)],
+            subprocess.Popen([PYCAP, "record", "-e", "memory-growth", "-o", trace, "--status", status, "-p", str(program.pid)],
                              stderr=subprocess.PIPE, text=True) as recorder:
         assert program.stdout.readline() == "ready\n"
-        while not trace.exists() or not trace.stat().st_size:
+        while not status.exists():  # it is written when all is recorded
             assert recorder.poll() is None
             time.sleep(0.1)
-        time.sleep(1)
         program.stdin.write("go\n")
         program.stdin.close()
         told = json.loads(program.stdout.readline())

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from conftest import ROOT, why_no_bpf
+from conftest import ROOT, record_behind_gate, why_no_bpf
 
 PROGRAM = ROOT / "testdata/programs/names.py"
 # What is no character of a line of text reads "_", and ";", which parts frames, ":".
@@ -21,14 +21,12 @@ def spelled(text, rules):
 
 
 @pytest.mark.every_python
-def test_names(python, pycap, pysym, tmp_path):
+def test_names(python, pysym, tmp_path):
     why = why_no_bpf()
     if why:
         pytest.skip(why)
-    trace = tmp_path / "t.bin"
-    done = pycap("record", "-q", "-F", "499", "-o", trace, "--", python.path, PROGRAM, "0.1")
-    assert done.returncode == 0, done.stderr
-    told = [json.loads(line) for line in done.stdout.splitlines()]
+    trace, printed, _ = record_behind_gate(pysym, tmp_path, ["-q", "-F", "499"], python.path, PROGRAM, "0.1")
+    told = [json.loads(line) for line in printed.splitlines()]
     assert len(told) == 9 and any(";" in name and ";" in path for name, path, _ in told), told
 
     def texts(name):

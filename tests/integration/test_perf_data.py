@@ -135,7 +135,7 @@ def live_samples(live):
     samples = expected(live)
     assert max(len(sample.frames) for sample in samples) > 900
     assert {sample.event for sample in samples} == {"cpu-clock", "page-faults"}
-    assert all(frames_of(samples, kind) > 100 for kind in ("python", "kernel", "native"))
+    assert all(frames_of(samples, kind) > 20 for kind in ("python", "kernel", "native"))
     return samples
 
 

@@ -414,6 +414,22 @@ def verify(name, folder):
     assert f"{name}.service" not in done.stderr
 
 
+def test_flight_recorder(tmp_path):
+    """The drop-in: systemd understands it beside the unit, the options exist, and the traces go where the unit says."""
+    text = (ROOT / "docs/systemd/pycap-flight.conf").read_text()
+    unit, start = unit_lines(), re.findall(r"^ExecStart=(.+)$", text, re.M)
+    assert len(start) == 1 and re.search(r"-o (\S+)", start[0])[1] == re.search(r"-o (\S+)", unit["ExecStart"])[1]
+    conditions = re.search(r"PYCAP_WHEN=(.*)\"", text)[1].split()
+    done = subprocess.run([PYCAP, "record", "--on-demand", *conditions, "-o", tmp_path / "no%t" / "no", "-p", "4000000"],
+                          capture_output=True, text=True, check=False)
+    assert "--when" not in done.stderr and done.returncode == 1, done.stderr
+    usage = subprocess.run([PYCAP, "record", "--help"], capture_output=True, text=True, check=True).stdout
+    assert all(option in usage for option in re.findall(r"--[a-z-]+", start[0]))
+    (tmp_path / "pycap.service.d").mkdir()
+    (tmp_path / "pycap.service.d/flight.conf").write_text(text.replace("/usr/bin/pycap", PYCAP))
+    verify("pycap", tmp_path)
+
+
 def test_unit_of_push(tmp_path):
     """It has no privilege, and is beside pycap's unit: it may read what that one writes, and neither needs the other."""
     unit, recorder = unit_lines("pycap-push"), unit_lines()

@@ -10,7 +10,8 @@ import time
 
 import pytest
 
-from conftest import PYCAP, PYTHON, ROOT
+from accounts import is_begun
+from conftest import PYCAP, PYTHON, ROOT, record_behind_gate
 from test_proc import unprivileged
 from test_waiting import CONTINUES, Trace, waits_of
 
@@ -37,16 +38,16 @@ def sums(trace):
 
 def test_waits(pysym, tmp_path):
     """Each function's waits by its own clock, short ones by chance; the sums of each thread are the kernel's."""
-    path = tmp_path / "t.bin"
-    (tmp_path / "gate").touch()
-    truth = json.loads(record(path, PYTHON, PROGRAMS / "waits.py", 2, tmp_path / "gate").stdout)
+    path, told, _ = record_behind_gate(pysym, tmp_path, ["--wall", "--backend", "proc"], PYTHON, PROGRAMS / "waits.py", 2,
+                                       before=unprivileged())
+    truth = json.loads(told)
     trace = Trace(path)
     written, exact = sums(trace)
     # What came after a thread's last sample has none.
     assert all(written[thread] <= exact[thread] for thread in exact) and written.total() > 0.8 * exact.total()
     found = waits_of(pysym, path, truth)
     for name, waited in truth.items():
-        # The interpreter is known some ms after its start. A thread's last waits are missing or another one's.
+        # A thread's last waits are missing or another one's.
         assert waited * 0.5 < found[name] < waited * 1.5, (name, found, truth)
     calls = collections.Counter()
     for s in trace.samples:
@@ -85,7 +86,7 @@ def test_a_wait_that_lasts(tmp_path):
     trace = tmp_path / "t.bin"
 
     def seen(wait):
-        return [s for s in Trace(trace).samples if s.labels["wait"] == wait] if trace.exists() else []
+        return [s for s in Trace(trace).samples if s.labels["wait"] == wait] if is_begun(trace) else []
 
     with subprocess.Popen([*unprivileged(), PYTHON, "-c", "import time; print(1, flush=True); time.sleep(1000)"],
                           stdout=subprocess.PIPE) as program:

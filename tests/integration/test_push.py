@@ -188,6 +188,30 @@ def test_one_trace_by_two_names(push, store, folder, tmp_path):
     assert set(times_stored(store).values()) == {1}
 
 
+def what_comes(tmp_path, folder, jobs):
+    """What a new store gets, and what the sender says and returns."""
+    place = tmp_path / f"jobs-{jobs}"
+    place.mkdir()
+    with ProfileStore("parca") as store:
+        done = Pusher(place, store).run(*WINDOW, "--jobs", jobs, folder)
+        said = re.sub(r"http://\S+|\d+(\.\d+)? m?s\b", "", done.stderr)
+        return collections.Counter((p.series, p.profile.time_ns, p.data) for p in store.profiles), said, done.returncode
+
+
+def test_jobs_change_nothing(make, folder, tmp_path):  # noqa: F811
+    """Traces that are read side by side, among them one that is damaged, one that is cut off and one that lies there twice."""
+    whole = make(samples=4000, stacks=50, pid=2000).read_bytes()
+    damaged, cut = folder / "host-4.bin", folder / "host-5.bin"
+    damaged.write_bytes(whole[:len(whole) // 2] + bytes([whole[len(whole) // 2] ^ 0xff]) + whole[len(whole) // 2 + 1:])
+    cut.write_bytes(make(samples=40, stacks=50, pid=3000).read_bytes()[:200])
+    os.utime(cut, (MADE_S, MADE_S))
+    shutil.copy(folder / "host-1.bin", folder / "host-3.bin")
+    one, *rest = (what_comes(tmp_path, folder, jobs) for jobs in (1, 2, 5, 64))
+    assert len(one[0]) > 10 and one[2] == 3 and all(file.name in one[1] for file in (damaged, cut))
+    for several in rest:
+        assert several == one
+
+
 @pytest.mark.parametrize("at", [0, 7])
 def test_sender_killed(push, store, folder, tmp_path, at):
     """Killed while requests wait for their answers: those come again, and nothing else."""

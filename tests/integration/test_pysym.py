@@ -501,9 +501,9 @@ Names        Python 100 %, native 0 % of the frames shown have a name; 100 % of 
              /opt/made-up/python3.11: the file has no build ID, in 100 samples
 
 Processes
-       pid  name                    Python      samples       share    running  threads
-      1000  python3.11              3.11.2           50      50.0 %     50.0 %        1
-      1100  python3.11              3.11.2           50      50.0 %     50.0 %        1
+       pid  name                    Python      samples       share      running  threads
+      1000  python3.11              3.11.2           50      50.0 %       50.0 %        1
+      1100  python3.11              3.11.2           50      50.0 %       50.0 %        1
 
 Every figure, all losses and all modules: -v
 """
@@ -539,6 +539,19 @@ def test_verdict_on_some_samples(make, pysym):
         assert f"\nLost         {lost} in the whole recording\n" in text, text
         assert f"\nQuality      {quality} in the whole recording; whole stacks" in good(pysym(trace, "--pid", "1000"))
         assert "whole recording" not in good(pysym(trace, "-f", "summary", "--full-filenames", "--hide", "^none$"))
+
+
+def test_skipped_ticks_of_others(make, pysym):
+    """They are counted on all CPUs: what is recorded has lost its part of them, and no more."""
+    trace = make(samples=100, skipped=50)
+    text = good(pysym(trace, "-f", "summary", "-v"))
+    assert "\nLost         5 of 105 samples (4.8 %)\n             about 5 of 50 on all CPUs: the kernel skipped a tick" in text, text
+    assert re.search(r"^  tick_skipped +50 ", text, re.M), text
+    assert "4.8 % of samples lost" in good(pysym(trace))
+    assert json.loads(good(pysym(trace, "-f", "summary", "--json")))["lost_samples"] == {"part": 5, "whole": 105}
+    assert pysym(trace, "-f", "folded", "--strict=lost:5").returncode == 0
+    refused = pysym(trace, "-f", "folded", "--strict=lost:3")
+    assert refused.returncode == 3 and "5 of 105 samples were lost (4.77 %, allowed: 3 %): 5 tick_skipped" in refused.stderr, refused.stderr
 
 
 def test_verdict_on_threads(make, pysym):
@@ -732,7 +745,7 @@ def test_format_by_extension(make, pysym, tmp_path):
         assert (tmp_path / name).read_bytes().startswith(begin), name
     done = pysym(trace, "-o", tmp_path / "x.unknown")
     assert done.returncode == 2
-    assert "formats are: " + " ".join(formats()) in done.stderr
+    assert "formats are: " + " ".join(formats(views=True)) in done.stderr
     assert not (tmp_path / "x.unknown").exists()
 
 

@@ -6,12 +6,12 @@ import math
 
 import pytest
 
-from conftest import ROOT, in_roots, interpreters, record_behind_gate
+from conftest import ROOT, pythons_with_tasks, record_behind_gate
 
 PROGRAMS = ROOT / "testdata/programs"
-FIRST = (3, 12)  # whose tasks are read
 PERIOD_NS = 50_000_000  # between two looks
 SECONDS = 4
+LATE = 5  # so many periods a look may come late by, where pycap has to wait for a CPU
 
 # One for each way in which tasks are found; the others are for make check-long.
 SHORT = [(3, 12), (3, 14)]
@@ -22,10 +22,11 @@ Wait = collections.namedtuple("Wait", "task until_ns ns what stack")
 
 def pytest_generate_tests(metafunc):
     if "with_tasks" in metafunc.fixturenames:
-        found, missing = in_roots()
-        by_version = {i.version: i for i in interpreters() + found if i.version >= FIRST}
+        found, missing = pythons_with_tasks()
+        by_version = {i.version: i for i in found}
+        short = SHORT if len(by_version) > 1 else by_version
         metafunc.parametrize("with_tasks", [
-            *(pytest.param(i, id=i.name, marks=[] if i.version in SHORT else pytest.mark.long) for i in by_version.values()),
+            *(pytest.param(i, id=i.name, marks=[] if i.version in short else pytest.mark.long) for i in by_version.values()),
             *(pytest.param(None, marks=pytest.mark.skip(why), id=name) for name, why in missing)])
 
 
@@ -88,7 +89,7 @@ def test_waits_last_as_long_as_the_program_says(seen):
             continue
         truth = sum(end - begin for *_, begin, end in rows)
         found = sum(within(w, since, until) for w in waits if w.task == task)
-        slack = PERIOD_NS * min(len(rows) + 1, 4 * math.sqrt((until - since) / PERIOD_NS))
+        slack = PERIOD_NS * min(max(len(rows) + 1, LATE), 4 * math.sqrt((until - since) / PERIOD_NS))
         assert abs(found - truth) <= slack, f"{task}: {truth / 1e9:.3f} s, in samples {found / 1e9:.3f} s, {said}"
         judged += 1
     assert judged >= 8, told["waits"].keys()
@@ -109,7 +110,7 @@ def test_waits_are_where_the_program_says(seen):
             if all(end - begin > 4 * PERIOD_NS for begin, end in times):
                 truth = sum(end - begin for begin, end in times)
                 found = sum(within(w, since, until) for w in waits if w.task == task and place in w.stack)
-                assert abs(found - truth) <= (len(times) + 1) * PERIOD_NS, (task, place, truth, found)
+                assert abs(found - truth) <= max(len(times) + 1, LATE) * PERIOD_NS, (task, place, truth, found)
                 judged += 1
     assert judged >= 5
 
@@ -121,7 +122,8 @@ def test_what_tasks_wait_for(seen):
     for w in waits:
         rows = told["waits"].get(w.task)
         ns = within(w, rows[0][3], rows[-1][4]) if rows else 0
-        if ns:
+        # warm() is over for a look when the look after it comes, however late that is.
+        if ns and "warm" not in [name for name, _ in w.stack]:
             by_task[w.task][w.what] += ns
     busy = sum(end - begin for begin, end in told["busy"])
     slack = (len(told["busy"]) + 1) * PERIOD_NS
@@ -129,7 +131,7 @@ def test_what_tasks_wait_for(seen):
     for task, what in (("sleeps", "future"), ("awaits_tasks", "task"), ("between", "task"), ("takes", "future")):
         assert by_task[task][what] >= 0.8 * by_task[task].total() - busy - slack, by_task[task]
         others = by_task[task].total() - by_task[task][what] - by_task[task]["event loop"]
-        assert others <= PERIOD_NS, by_task[task]  # of warm(): it is over when the look after it comes
+        assert others <= PERIOD_NS, by_task[task]
     rows = told["waits"]["always_ready"]
     kept = overlap(told["busy"], rows[0][3], rows[-1][4])
     assert by_task["always_ready"]["event loop"] >= kept - slack and kept > SECONDS * 1e9 / 5

@@ -70,14 +70,12 @@ def test_hits_are_the_programs_own_calls(needs_bpf, pysym, tmp_path):
         assert sum(s.value for s in account.samples[name]) == account.ticks[number]["count"] or account.lost[number]
 
 
-def test_stacks_end_at_the_tracepoint(needs_bpf, pycap, pysym, tmp_path):
+def test_stacks_end_at_the_tracepoint(needs_bpf, pysym, tmp_path):
     """What the kernel does to call the sampler is in no stack, and of a system call that begins there is nothing else."""
-    # pycap needs a moment to know a new process as Python.
-    work = ("import os, time\ntime.sleep(1.5)\ndef calls():\n    for _ in range(100): os.write(null, b'x')\n    if not os.fork(): os._exit(0)\n    os.wait()\n"
-            "null = os.open('/dev/null', os.O_WRONLY)\ncalls()\n")
-    trace = tmp_path / "t.bin"
-    done = pycap("record", *RING, "-o", trace, "-e", f"{WRITES},{FORKS}", "--", PYTHON, "-c", work)
-    assert done.returncode == 0, done.stderr
+    work = ("import os, sys, time\ndef warm():\n    while not os.path.exists(sys.argv[1]): os.write(null, b'x'); time.sleep(0.01)\n"
+            "def calls():\n    for _ in range(100): os.write(null, b'x')\n    if not os.fork(): os._exit(0)\n    os.wait()\n"
+            "null = os.open('/dev/null', os.O_WRONLY)\nwarm()\ncalls()\n")
+    trace, _, _ = record_behind_gate(pysym, tmp_path, [*RING, "-e", f"{WRITES},{FORKS}"], PYTHON, "-c", work)
     for name, is_kernel in ((WRITES, False), (FORKS, True)):
         lines = [line for line in pysym(trace, "--format", "folded", "--event", name).stdout.splitlines() if ";calls (" in line]
         assert lines
@@ -106,15 +104,14 @@ def test_a_period_takes_one_of_so_many(needs_bpf, pysym, tmp_path):
         assert abs(found - told[function][what]) <= slack * 2, (name, found, told)
 
 
-def test_a_negative_field_counts_nothing(needs_bpf, pycap, pysym, tmp_path):
+def test_a_negative_field_counts_nothing(needs_bpf, pysym, tmp_path):
     """write() that fails returns a negative number."""
-    work = ("import os\nnull = os.open('/dev/null', os.O_WRONLY)\nfull = os.open('/dev/full', os.O_WRONLY)\n"
+    work = ("import os, sys, time\nnull = os.open('/dev/null', os.O_WRONLY)\nfull = os.open('/dev/full', os.O_WRONLY)\n"
+            "def warm():\n    while not os.path.exists(sys.argv[1]): os.write(null, b'x'); time.sleep(0.01)\n"
             "def good():\n    for _ in range(100): os.write(null, b'x' * 300)\n"
             "def bad():\n    for _ in range(100):\n        try: os.write(full, b'x' * 300)\n        except OSError: pass\n"
-            "bad()\ngood()\n")
-    trace = tmp_path / "t.bin"
-    done = pycap("record", *RING, "-o", trace, "-e", "syscalls:sys_exit_write/weight=ret,unit=bytes/", "--", PYTHON, "-c", work)
-    assert done.returncode == 0, done.stderr
+            "warm()\nbad()\ngood()\n")
+    trace, _, _ = record_behind_gate(pysym, tmp_path, [*RING, "-e", "syscalls:sys_exit_write/weight=ret,unit=bytes/"], PYTHON, "-c", work)
     account = Account(pysym, trace)
     account.check(1, "syscalls:sys_exit_write")
     good, bad = (account.values("syscalls:sys_exit_write", f) for f in ("good", "bad"))

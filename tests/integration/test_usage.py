@@ -34,7 +34,7 @@ RECORD = [
     ("--backend proc", "command or named"), ("--backend proc -a -- true", "need BPF"),
 ]
 OTHER = [
-    ("", "say what"), ("bogus", "not known"), ("-p 1", "say what to do before -p"), ("top", "then pysym trace.bin -f top"),
+    ("", "say what"), ("bogus", "not known"), ("-p 1", "say what to do before -p"), ("top 12", "pycap top -p 12"),
     ("report", "then pysym trace.bin\n"), ("script", "-f perf-script"), ("python3 app.py", "pycap record python3"), ("info x", "no arguments"), ("archive", "name a trace"),
     ("archive --bogus", "unknown option --bogus"), ("info --bogus", "unknown option --bogus"), ("archive -", "with -o"), ("archive there.bin -o there.bin", "a trace"),
     ("archive there.bin -o ./there.bin", "a trace"), ("archive other there.bin -o link.bin", "a trace"),

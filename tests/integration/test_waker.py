@@ -14,7 +14,8 @@ ROUNDS = 100
 
 
 def feed(fifo, recorder):
-    """Writes what the program reads; this process is not recorded."""
+    """Writes what the program reads, a while after it says that it is about to. This process is not recorded. Returns what the
+    program says at its end."""
     while recorder.poll() is None:
         try:
             fd = os.open(fifo, os.O_WRONLY | os.O_NONBLOCK)
@@ -22,14 +23,15 @@ def feed(fifo, recorder):
         except OSError:  # nobody reads yet
             time.sleep(0.01)
     else:
-        return
-    for _ in range(ROUNDS):
+        return ""
+    while (line := recorder.stdout.readline()) == "\n":
         time.sleep(0.003)
         try:
             os.write(fd, b"x")
         except BrokenPipeError:
             break
     os.close(fd)
+    return line
 
 
 def wakers(pysym, trace):
@@ -50,8 +52,8 @@ def test_wakers(needs_bpf, pysym, tmp_path):
     with subprocess.Popen([PYCAP, "record", "-o", trace, "-e", "off-cpu/period=1/", "--waker", "--", PYTHON,
                            ROOT / "testdata/programs/wakers.py", str(ROUNDS), fifo],
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as recorder:
-        feed(fifo, recorder)
-        told, said = recorder.communicate(timeout=300)
+        told = feed(fifo, recorder)
+        _, said = recorder.communicate(timeout=300)
     assert recorder.returncode == 0, said
     ids, found = json.loads(told), wakers(pysym, trace)
 

@@ -225,21 +225,41 @@ async def leave(n):
     finally:
         spin('leaving', 0.1)
 
+class Failing:
+    async def handle(self, future):
+        await self.query(future)
+
+    async def query(self, future):
+        await self.wait(future)
+        spin('later', 0.1)
+
+    async def wait(self, future):
+        try:
+            await future
+        except ValueError:
+            spin('thrown', 0.1)
+
 loop = asyncio.new_event_loop()
 loop.run_until_complete(leave(4))
+failed = asyncio.Future(loop=loop)
+loop.call_later(0.01, failed.set_exception, ValueError())
+loop.run_until_complete(Failing().handle(failed))
 loop.call_soon(lambda: (spin('callback', 0.1), loop.stop()))
 loop.run_forever()
 """
 
 
 def test_asyncio(python, tell, tmp_path):
-    """Frames of coroutines, async generators and async with in the order in which they await one another."""
+    """
+    Frames of coroutines, async generators and async with in the order in which they await one another, also of those that an
+    exception goes through to what they await.
+    """
     if python.version < (3,):
         pytest.skip("asyncio came with 3.4")
     if subprocess.run([python.path, "-c", "import asyncio"], capture_output=True, check=False).returncode:
         pytest.skip("this interpreter has no asyncio")
     trace, text = tell(python.path, script(tmp_path, ASYNCIO))
-    check(trace, text, ["task0", "task1", "task2", "task3", "leaving", "callback"], python.root)
+    check(trace, text, ["task0", "task1", "task2", "task3", "leaving", "callback", "thrown", "later"], python.root)
 
 
 MULTIPROCESSING = """

@@ -116,12 +116,17 @@ def waits_in(text, names):
     return out
 
 
+def off_cpu_samples(trace):
+    """The samples of a trace's waits, as script_samples() has them."""
+    done = subprocess.run([PYSYM, trace, "--format", "perf-script", "--event", "off-cpu", "--interpreter", "calls"],
+                          capture_output=True, text=True, timeout=300, check=False)
+    return list(script_samples(done.stdout))
+
+
 def stacks_of(trace):
     """By tid: the stacks in which threads waited, names of Python functions without their class, innermost first, and for how
     many ns."""
-    done = subprocess.run([PYSYM, trace, "--format", "perf-script", "--event", "off-cpu", "--interpreter", "calls"],
-                          capture_output=True, text=True, timeout=300, check=False)
     out = collections.defaultdict(collections.Counter)
-    for s in script_samples(done.stdout):
+    for s in off_cpu_samples(trace):
         out[s.tid][tuple(name.rpartition(".")[2] for name in s.functions)] += s.value
     return out

@@ -4,7 +4,8 @@
 # usage: in-guest.sh DIR
 # Leaves in DIR: release, info, and for each interpreter N of PYTHONS (default: Debian's own) and each way of
 # unwinding: N-WAY.trace, N-WAY.truth (what the program said), N-WAY.log and N-WAY.rc; and the same of waits: N-wall,
-# N-idle, of threads that sleep all the time, N-events, of several events at once, and N-growth, of memory. verify.py judges.
+# N-idle, of threads that sleep all the time, N-events, of several events at once, and N-growth, of memory; and of a flight
+# recorder N-runq-TIME.trace. verify.py judges.
 set -u
 dir=$1
 pycap=${PYCAP:-build/pycap}
@@ -17,7 +18,7 @@ idle() {
     "$2" testdata/programs/idle.py 5 <"/tmp/idle-$1.in" >"$dir/$1-idle.truth" &
     exec 9>"/tmp/idle-$1.in"
     while [ ! -s "$dir/$1-idle.truth" ] && kill -0 $!; do sleep 0.2; done
-    "$pycap" record -o "$dir/$1-idle.trace" -e off-cpu -d 1 -p $! 2>"$dir/$1-idle.log" 9>&-
+    "$pycap" record -o "$dir/$1-idle.trace" -e off-cpu -d 3 -p $! 2>"$dir/$1-idle.log" 9>&-
     echo $? >"$dir/$1-idle.rc"
     exec 9>&-
     wait
@@ -47,5 +48,20 @@ for python in ${PYTHONS:-/usr/bin/python3}; do
     PYCAP_VERIFIER_STATS=1 "$pycap" record -v -o "$dir/$n-growth.trace" -d 200 -e memory-growth -- \
         "$python" testdata/programs/leaks.py both 32 1 / 4 >"$dir/$n-growth.truth" 2>"$dir/$n-growth.log"
     echo $? >"$dir/$n-growth.rc"
+    # Four processes want one CPU: threads that wait for it are an event, which a program that only begins cannot be.
+    "$pycap" record -o "$dir/$n-runq-%t.trace" -d 200 -F 99 --on-demand --after 2 --when 'runq>1.5,for=200ms' -- "$python" -c '
+import os, time
+
+def spins(seconds):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        sum(range(1000))
+
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+for _ in range(3):
+    if not os.fork():
+        break
+spins(8)' 2>"$dir/$n-runq.log"
+    echo $? >"$dir/$n-runq.rc"
     n=$((n + 1))
 done

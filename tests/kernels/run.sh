@@ -6,24 +6,28 @@
 # usage: run.sh [options] KERNEL 'COMMAND'
 #   -s DIR   share DIR too, writable, at the same path
 #   -c N     processors (2)     -m MIB   memory (2048)     -t SECS   limit (600)
+#   -a WORDS the kernel's, such as possible_cpus=512
+#   -1       one thread emulates all processors, by turns
 #   -v       the kernel's console to stderr at the end
 # Exit: the command's; 2 usage; 77 can't run here; 124 past the limit; 125 the guest gave no result; 126 its kernel panicked.
 set -euo pipefail
 . "$(dirname "$0")/../debian.sh"
 
-cpus=2 memory=2048 limit=600 verbose=0 share=$checkout
-while getopts s:c:m:t:v option; do
+cpus=2 memory=2048 limit=600 verbose=0 words= threads=multi share=$checkout
+while getopts s:c:m:t:a:1v option; do
     case $option in
     s) share+=,$(realpath "$OPTARG") ;;
     c) cpus=$OPTARG ;;
     m) memory=$OPTARG ;;
     t) limit=$OPTARG ;;
+    a) words=$OPTARG ;;
+    1) threads=single ;;
     v) verbose=1 ;;
     *) exit 2 ;;
     esac
 done
 shift $((OPTIND - 1))
-[ $# = 2 ] || { sed -n 6,10p "$0" >&2; exit 2; }
+[ $# = 2 ] || { sed -n 6,12p "$0" >&2; exit 2; }
 kernel=$1 command=$2
 case $share in *[[:space:]]*) skip "the checkout's path has a space in it" ;; esac
 
@@ -77,7 +81,7 @@ else
     nice "$virtiofsd" --socket-path="$run/fs.sock" --shared-dir=/ --cache=auto --sandbox=chroot --xattr >"$run/virtiofsd.log" 2>&1 &
 fi
 fsd=$!
-for _ in $(seq 50); do
+for _ in $(seq 300); do
     [ -S "$run/fs.sock" ] && break
     sleep 0.1
 done
@@ -85,12 +89,12 @@ done
 # Without cmpxchg16b: qemu 7.2 at times leaves garbage in the flags behind it, and 6.12, whose allocator uses it at
 # every turn, dies of that in one of three runs.
 status=0
-timeout "$limit" nice qemu-system-x86_64 -accel tcg,thread=multi -cpu max,-cx16 -machine q35 -nodefaults \
+timeout "$limit" nice qemu-system-x86_64 -accel tcg,thread=$threads -cpu max,-cx16 -machine q35 -nodefaults \
     -display none -no-reboot -smp "$cpus" -m "$memory" -kernel "$dir/vmlinuz" -initrd "$dir/initramfs.img" \
     -object memory-backend-memfd,id=mem,size="${memory}M",share=on -numa node,memdev=mem \
     -chardev socket,id=fs,path="$run/fs.sock" -device vhost-user-fs-pci,chardev=fs,tag=host \
     -serial "file:$run/console" \
-    -append "console=ttyS0 quiet loglevel=4 panic=-1 pycap.run=$run pycap.share=$share" \
+    -append "console=ttyS0 quiet loglevel=4 oops=panic panic=-1 pycap.run=$run pycap.share=$share $words" \
     </dev/null >"$run/qemu.log" 2>&1 || status=$?
 
 [ ! -e "$run/out" ] || cat "$run/out"
@@ -101,6 +105,7 @@ if [ -s "$run/rc" ]; then
     exit "$(cat "$run/rc")"
 fi
 if [ $status = 124 ]; then
+    tail -n 20 "$run/console" >&2 || true
     say "kernel $kernel: past the limit of $limit s"
     exit 124
 fi

@@ -57,6 +57,7 @@ GROUPS = {
     # 0 for what there is not; only where frames are objects
     "OBJECT": [("tstate_cframe", [(TS, "cframe")]), ("code_code", [(CO, "co_code")])],
     "GIL": [("runtime_gil", [(RT, "ceval.gil")]), ("interp_gil", [(IS, "ceval.gil")])],
+    "COUNTER": [("interp_code_counter", [(IS, "func_state.next_version")]), ("interp_len_bytes", [(IS, "sizeof")])],
     "WORLD": [("tstate_state", [(TS, "state")]), ("interp_requester", [(IS, "stoptheworld.requester")])],
     "COROUTINE": [("coroutine_state", [("PyGenObject", "gi_frame_state")]), ("coroutine_frame", [("PyGenObject", "gi_iframe")]),
                   ("frame_stack", [(FR, "stackpointer"), (FR, "stacktop")]), ("frame_locals", [(FR, "localsplus")])],

@@ -8,6 +8,10 @@
  *     reads the clock in a loop on CPU. What is missing between two readings went to interrupts. Windows of 50 ticks,
  *     but at least 50 ms, without and with such an event come in turns; prints the median of what the event adds,
  *     in ns a tick.
+ * empty_tick taken CPU
+ *     reads the clock in such a loop until SIGTERM, with a task that gives way to all others; prints what share of the time was
+ *     missing: what others and interrupts took of CPU, their way in and out included. Longer gaps are left out of both: then
+ *     another program had its turn, or the host of this virtual machine.
  */
 #include <bpf/bpf.h>
 #include <errno.h>
@@ -29,6 +33,7 @@
 /* Shorter ones are the loop itself, longer ones another task that was run. */
 #define GAP_LEAST_NS 400
 #define GAP_MOST_NS 200000
+#define TAKEN_MOST_NS 2000000
 
 static int die(const char *what)
 {
@@ -150,6 +155,40 @@ static int gaps(uint64_t hz, double seconds, int cpu)
     return 0;
 }
 
+static volatile sig_atomic_t ended;
+
+static void end(int signal)
+{
+    (void)signal;
+    ended = 1;
+}
+
+static int taken(int cpu)
+{
+    const struct sched_param least = {0};
+    cpu_set_t set;
+    int64_t start, last, gaps_ns = 0;
+
+    CPU_ZERO(&set);
+    CPU_SET((unsigned)cpu, &set);
+    if (sched_setaffinity(0, sizeof set, &set) || sched_setscheduler(0, SCHED_IDLE, &least))
+        return die("that CPU is not to be had");
+    signal(SIGTERM, end);
+    puts("ready");
+    fflush(stdout);
+    start = last = now_ns();
+    while (!ended) {
+        int64_t now = now_ns();
+        if (now - last >= TAKEN_MOST_NS)
+            start += now - last;
+        else if (now - last >= GAP_LEAST_NS)
+            gaps_ns += now - last;
+        last = now;
+    }
+    printf("%.6f\n", last > start ? (double)gaps_ns / (double)(last - start) : 0);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     uint64_t hz = argc > 2 ? strtoull(argv[2], NULL, 10) : 0;
@@ -158,6 +197,8 @@ int main(int argc, char **argv)
         return hold(hz);
     if (hz && argc == 5 && !strcmp(argv[1], "gaps"))
         return gaps(hz, atof(argv[3]), atoi(argv[4]));
-    fprintf(stderr, "usage: empty_tick hold HZ | gaps HZ SECONDS CPU\n");
+    if (argc == 3 && !strcmp(argv[1], "taken"))
+        return taken(atoi(argv[2]));
+    fprintf(stderr, "usage: empty_tick hold HZ | gaps HZ SECONDS CPU | taken CPU\n");
     return 2;
 }

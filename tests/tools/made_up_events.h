@@ -81,7 +81,7 @@ static inline uint64_t made_up_put_task_waits(const struct made_up *m, const uin
                 .time_ns = time_ns + (look + 1) * interval_ns,
                 .thread = m->threads[0],
                 .tuple = tuples[i],
-                .flags = TRACE_SAMPLE_VALUE | TRACE_SAMPLE_LABELS | (look && i < 2 ? TRACE_SAMPLE_CONTINUES : 0),
+                .flags = TRACE_SAMPLE_VALUE | TRACE_SAMPLE_LABELS | (i == 2 ? 0 : TRACE_SAMPLE_LASTS | (look ? TRACE_SAMPLE_CONTINUES : 0)),
                 .value = i < 2 ? interval_ns : 20 * NS_PER_MS,
                 .label_set = trace_writer_intern(m->w, TRACE_label_set, &set)};
             trace_writer_sample(m->w, event.id, &sample);

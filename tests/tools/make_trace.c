@@ -21,11 +21,15 @@
  *     labels=0            samples go round so many asyncio tasks, and every other one is of subinterpreter 1
  *     containers=0        each process is in a container of its own
  *     losses=0            so many samples lost because the ring was full
+ *     skipped=0           so many ticks skipped on all CPUs; of those that came one in ten was of what is recorded
  *     end=1               end in good order
  *     foreign=0           from a machine that nobody knows, with snapshots in place of native stacks
  *     pid=1000            of the first process
  *     natural=0           threads, stacks, CPUs, times between ticks and whether the GIL was held are drawn, some stacks and
  *                         threads more often than others: it compresses as real traces do, or worse
+ *     jitter_us=0         each sample comes up to so much later than its tick, as the interrupts of timers do; and its time is
+ *                         written as a recorder writes that of a clock
+ *     zipf=0              stacks are drawn, the one of rank r in proportion to r to the power of -zipf / 100; so are threads, evenly
  *     newer=0             at the end, so many samples more with two flags of a later version, one of which has a payload
  *     hardware=0          the host's CPU model and memory
  *     sources=0           what stat said of up to 3 source files; 9: of 3, and part0.py of the last process is another
@@ -45,6 +49,7 @@
  */
 #include <fcntl.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,6 +85,7 @@ enum {
     LABELS,
     CONTAINERS,
     LOSSES,
+    SKIPPED,
     END,
     FOREIGN,
     PID,
@@ -101,6 +107,8 @@ enum {
     LEAVES,
     EVENTS,
     TASK_WAITS,
+    JITTER_US,
+    ZIPF,
     SETTING_COUNT,
 };
 
@@ -110,6 +118,8 @@ struct maker {
     uint64_t sample_count, period_ns, random;
     uint32_t event, second_event;
     uint32_t *threads, *tuples, *torn_tuples, *unjoined_tuples, *label_sets;
+    double *shares;   /* with zipf: of the stacks up to this rank */
+    uint32_t *ranked; /* the stack of each rank */
 };
 
 static uint64_t get(const struct maker *m, int setting)
@@ -347,6 +357,8 @@ static void define(struct maker *m)
     put_host(m);
     trace_writer_put(m->w, TRACE_event, &event);
     m->event = event.id;
+    if (get(m, CLOCKS) && get(m, JITTER_US))
+        trace_writer_clock(m->w, m->event, m->period_ns);
     if (get(m, CLOCKS) == 2)
         trace_writer_put(m->w, TRACE_event, &other_clock);
     if (get(m, SECOND_EVENT)) {
@@ -394,6 +406,50 @@ static uint64_t draw_low(struct maker *m, uint64_t limit)
     return draw(m, draw(m, draw(m, limit) + 1) + 1);
 }
 
+static uint64_t draw_rank(struct maker *m)
+{
+    double drawn = (double)draw(m, UINT64_C(1) << 32) * 0x1p-32;
+    uint64_t low = 0, high = get(m, STACKS) - 1;
+
+    while (low < high) {
+        uint64_t middle = (low + high) / 2;
+        if (m->shares[middle] > drawn)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+/*
+ * How often each stack comes; and their order: a recorder numbers stacks as it meets them, so frequent ones have low
+ * numbers, but not in the order of how frequent they are.
+ */
+static bool prepare_ranks(struct maker *m)
+{
+    uint64_t stacks = get(m, STACKS);
+    uint32_t met = 0;
+    double sum = 0;
+
+    m->shares = calloc(stacks, sizeof *m->shares);
+    m->ranked = calloc(stacks, sizeof *m->ranked);
+    if (!m->shares || !m->ranked)
+        return false;
+    for (uint64_t s = 0; s < stacks; s++)
+        sum += m->shares[s] = pow((double)(s + 1), -(double)get(m, ZIPF) / 100);
+    for (uint64_t s = 0; s < stacks; s++)
+        m->shares[s] = m->shares[s] / sum + (s ? m->shares[s - 1] : 0);
+    for (uint64_t s = 0; s < stacks; s++)
+        m->ranked[s] = UINT32_MAX;
+    for (uint64_t i = 0; i < 16 * stacks; i++) {
+        uint32_t *stack = &m->ranked[draw_rank(m)];
+        *stack = *stack == UINT32_MAX ? met++ : *stack;
+    }
+    for (uint64_t s = 0; s < stacks; s++)
+        m->ranked[s] = m->ranked[s] == UINT32_MAX ? met++ : m->ranked[s];
+    return true;
+}
+
 static void put_sample(struct maker *m, uint64_t i, uint64_t time_ns)
 {
     uint64_t thread = i % get(m, THREADS), stack = i * 31 % get(m, STACKS), cpu = i % get(m, CPUS);
@@ -407,6 +463,12 @@ static void put_sample(struct maker *m, uint64_t i, uint64_t time_ns)
         uint64_t drawn = draw(m, 100 * get(m, STACKS) + get(m, SLOWER));
         stack = drawn < 100 * get(m, STACKS) ? drawn / 100 : 0;
     }
+    if (get(m, ZIPF)) {
+        thread = draw(m, get(m, THREADS));
+        stack = m->ranked[draw_rank(m)];
+    }
+    if (get(m, JITTER_US))
+        time_ns += draw(m, get(m, JITTER_US) * NS_PER_US);
     struct trace_sample sample = {.time_ns = time_ns,
                                   .thread = m->threads[thread],
                                   .tuple = m->tuples[stack],
@@ -586,6 +648,24 @@ static void put_newer(struct maker *m, uint64_t time_ns)
     buf_deinit(&data);
 }
 
+static void put_loss(struct maker *m, uint64_t time_ns, uint32_t reason, uint64_t count)
+{
+    if (!count)
+        return;
+    struct trace_loss loss = {.time_ns = time_ns, .reason = reason, .event = m->event, .name = str(m, trace_loss_name(reason)),
+                              .count = count};
+    trace_writer_put(m->w, TRACE_loss, &loss);
+}
+
+static void put_skipped(struct maker *m, uint64_t time_ns)
+{
+    struct trace_ticks ticks = {.event = m->event, .time_ns = time_ns, .seen = 10 * m->sample_count, .unsampled = 9 * m->sample_count};
+
+    put_loss(m, time_ns, LOSS_tick_skipped, get(m, SKIPPED));
+    if (get(m, SKIPPED))
+        trace_writer_put(m->w, TRACE_ticks, &ticks);
+}
+
 static void make(struct maker *m)
 {
     uint64_t time_ns = START_S * NS_PER_US * 1000000, flushed_ns = time_ns;
@@ -624,20 +704,14 @@ static void make(struct maker *m)
         put_meta(m, TRACE_META_CPU_NS, "1250999000");
     }
     put_note(m);
-    if (get(m, LOSSES)) {
-        struct trace_loss loss = {.time_ns = time_ns,
-                                  .reason = LOSS_ring_full,
-                                  .event = m->event,
-                                  .name = str(m, trace_loss_name(LOSS_ring_full)),
-                                  .count = get(m, LOSSES)};
-        trace_writer_put(m->w, TRACE_loss, &loss);
-    }
+    put_loss(m, time_ns, LOSS_ring_full, get(m, LOSSES));
+    put_skipped(m, time_ns);
     if (get(m, END)) {
         trace_writer_flush(m->w);
         struct trace_end end = {.time_ns = time_ns,
                                 .reason = TRACE_END_DURATION,
                                 .sample_count = m->sample_count,
-                                .lost_count = get(m, LOSSES)};
+                                .lost_count = get(m, LOSSES) + get(m, SKIPPED)};
         trace_writer_put(m->w, TRACE_end, &end);
     }
 }
@@ -676,6 +750,7 @@ int main(int argc, char **argv)
                           [LABELS] = {"labels", 0},
                           [CONTAINERS] = {"containers", 0},
                           [LOSSES] = {"losses", 0},
+                          [SKIPPED] = {"skipped", 0},
                           [END] = {"end", 1},
                           [FOREIGN] = {"foreign", 0},
                           [PID] = {"pid", 1000},
@@ -697,6 +772,8 @@ int main(int argc, char **argv)
                           [LEAVES] = {"leaves", 0},
                           [EVENTS] = {"events", 0},
                           [TASK_WAITS] = {"task_waits", 0},
+                          [JITTER_US] = {"jitter_us", 0},
+                          [ZIPF] = {"zipf", 0},
                       },
                       .random = 1};
     struct error *err;
@@ -714,6 +791,10 @@ int main(int argc, char **argv)
     m.label_sets = calloc(get(&m, LABELS) + 1, sizeof *m.label_sets);
     m.torn_tuples = m.tuples + get(&m, STACKS);
     m.unjoined_tuples = m.torn_tuples + get(&m, STACKS);
+    if (get(&m, ZIPF) && !prepare_ranks(&m)) {
+        fprintf(stderr, "make_trace: no memory for %" PRIu64 " stacks\n", get(&m, STACKS));
+        return 1;
+    }
     int fd = strcmp(argv[1], "-") ? open(argv[1], O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600) : 1;
     if (fd < 0) {
         perror(argv[1]);
@@ -732,5 +813,7 @@ int main(int argc, char **argv)
     free(m.threads);
     free(m.tuples);
     free(m.label_sets);
+    free(m.shares);
+    free(m.ranked);
     return status;
 }

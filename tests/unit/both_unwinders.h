@@ -8,7 +8,7 @@
 #include <elf.h>
 #include <fcntl.h>
 
-#include "bpf/native_unwind.h"
+#include "bpf/native_rows.h"
 #include "formats/elf/identity.h"
 #include "formats/elf/unwind_table.h"
 #include "tests/unit/snapshot.h"
@@ -30,6 +30,7 @@ struct subject {
     uint32_t module_count;
     struct unwinder *libunwind;
     struct native_unwind native_unwind;
+    struct native_row rows[NATIVE_ROWS]; /* a cache of all stacks that were compared */
     uint64_t fail_from, fail_to; /* reading here fails */
     uint64_t reads;
 };
@@ -136,7 +137,7 @@ static void subject_destroy(struct subject *s)
 
 /* ---- both, and what differs ---- */
 
-static void run_native(struct subject *s, struct native_frame *frames)
+static void begin_native(struct subject *s)
 {
     struct native_unwind *u = &s->native_unwind;
 
@@ -145,8 +146,33 @@ static void run_native(struct subject *s, struct native_frame *frames)
     u->memory = (struct walk_memory){read_for_unwind, s};
     u->host = (struct native_host){find_mapping, s, NULL};
     native_begin(u);
-    while (!native_step(u, frames))
+}
+
+static void run_native(struct subject *s, struct native_frame *frames)
+{
+    begin_native(s);
+    while (!native_step(&s->native_unwind, frames))
         ;
+}
+
+/* Unwinds by cached rows, the second time with all that can be cached, which must come to the same. */
+static void check_cached(struct subject *s, const struct native_frame *frames)
+{
+    static struct native_frame cached[NATIVE_MAX];
+    struct native_unwind *u = &s->native_unwind;
+    const struct native_unwind plain = *u;
+
+    for (int round = 0; round < 2; round++) {
+        begin_native(s);
+        native_use_rows(u, 1, 0);
+        native_unwind_by_rows(u, cached, s->rows);
+        assert_int_equal(u->count, plain.count);
+        assert_int_equal(u->end, plain.end);
+        assert_int_equal(u->other, plain.other);
+        assert_int_equal(u->guesses, plain.guesses);
+        assert_int_equal(u->last_cfa, plain.last_cfa);
+        assert_memory_equal(cached, frames, plain.count * sizeof *cached);
+    }
 }
 
 static void print_frames(const struct subject *s, const struct native_frame *ours, const struct unwind_frame *theirs,
@@ -168,6 +194,7 @@ struct tally {
     uint32_t stacks, frames, complete, unsupported;
     uint32_t differing;
     uint32_t wide, by_rbx; /* frames over wide rows, and of those with RBX as base */
+    uint32_t cached;       /* frames over cached rows */
 };
 
 /* How many frames needed more than a plain row. */
@@ -199,6 +226,8 @@ static void compare(struct subject *s, struct tally *tally)
     uint32_t count = unwinder_run(s->libunwind, of->registers, of->stack, of->stack_address, of->stack_len, theirs,
                                   FRAMES_MAX, &end);
     run_native(s, ours);
+    check_cached(s, ours);
+    tally->cached += u->cached;
     /* Where we cannot go on and say so, what there is must be right. */
     bool unsupported = u->end == LOSS_register_unsupported && end != u->end;
     bool same = unsupported ? u->count <= count : u->count == count && u->end == end;
@@ -223,8 +252,8 @@ static void compare(struct subject *s, struct tally *tally)
 static void print_tally(const char *name, const struct tally *t)
 {
     print_message("%s: %u stacks, %u frames, %u differ from libunwind's, %u complete, %u end at an unsupported row; %u frames over "
-                  "wide rows, %u of them by RBX\n", name, t->stacks, t->frames, t->differing, t->complete, t->unsupported,
-                  t->wide, t->by_rbx);
+                  "wide rows, %u of them by RBX; %u over cached rows\n", name, t->stacks, t->frames, t->differing, t->complete, t->unsupported,
+                  t->wide, t->by_rbx, t->cached);
 }
 
 #endif

@@ -163,6 +163,28 @@ static void test_signed_leb(void **state)
     }
 }
 
+/* Like printf's. */
+static void test_decimal(void **state)
+{
+    static const uint64_t numbers[] = {0, 1, 9, 10, 999, 1000, 123456, UINT32_MAX, UINT64_MAX};
+    struct buf b = {0};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        for (unsigned width = 0; width < 30; width++) {
+            char expected[100];
+            buf_clear(&b);
+            buf_put_decimal(&b, numbers[i], width, ' ');
+            buf_put_u8(&b, '|');
+            buf_put_decimal(&b, numbers[i], width, '0');
+            snprintf(expected, sizeof expected, "%*llu|%0*llu", (int)width, (unsigned long long)numbers[i], (int)width,
+                     (unsigned long long)numbers[i]);
+            assert_string_equal(buf_cstr(&b), expected);
+        }
+    }
+    buf_deinit(&b);
+}
+
 static void test_buf(void **state)
 {
     struct buf b = {0};
@@ -523,6 +545,7 @@ int main(void)
         cmocka_unit_test(test_bad_varints),
         cmocka_unit_test(test_signed_leb),
         cmocka_unit_test(test_buf),
+        cmocka_unit_test(test_decimal),
         cmocka_unit_test(test_intern),
         cmocka_unit_test(test_map),
         cmocka_unit_test(test_arena),

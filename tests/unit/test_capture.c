@@ -480,6 +480,40 @@ static void test_kallsyms(void **state)
     kallsyms_destroy(k);
 }
 
+static void do_nothing(void)
+{
+}
+
+/* What a thread has read is what the lookup would have read. One that nobody waits for ends with the table. */
+static void test_kallsyms_thread(void **state)
+{
+    struct kernel_symbol by_thread, at_once;
+    struct kallsyms *thread, *load;
+    bool found_by_thread, found_at_once;
+
+    (void)state;
+    OK(kallsyms_create(&thread));
+    OK(kallsyms_create(&load));
+    kallsyms_begin(thread, do_nothing, 0);
+    OK(kallsyms_load(load, 0));
+    for (uint64_t i = 0; i < 1000; i++) {
+        uint64_t address = 0xffffffff80000000 + i * 0x8765;
+        OK(kallsyms_lookup(thread, address, 0, &by_thread, &found_by_thread));
+        OK(kallsyms_lookup(load, address, 0, &at_once, &found_at_once));
+        assert_int_equal(found_by_thread, found_at_once);
+        if (found_at_once) {
+            assert_int_equal(by_thread.address, at_once.address);
+            assert_string_equal(by_thread.name, at_once.name);
+            assert_string_equal(by_thread.module, at_once.module);
+        }
+    }
+    kallsyms_destroy(thread);
+    kallsyms_destroy(load);
+    OK(kallsyms_create(&thread));
+    kallsyms_begin(thread, do_nothing, 0);
+    kallsyms_destroy(thread);
+}
+
 /* ---- order of events ---- */
 
 struct seen {
@@ -515,6 +549,59 @@ static void test_queue(void **state)
     OK(queue_run(q, UINT64_MAX, note, &s));
     assert_string_equal(s.text, "abcdefg");
     assert_int_equal(queue_count(q), 0);
+    queue_destroy(q);
+}
+
+struct handed {
+    uint64_t time_ns, until_ns;
+    uint32_t arrival, count;
+};
+
+/* `data` is a message's number, by its order of arrival. */
+static struct error *check_order(void *ctx, uint32_t kind, uint64_t time_ns, const void *data, uint32_t len)
+{
+    struct handed *h = ctx;
+    uint32_t arrival;
+
+    assert_int_equal(len, sizeof arrival + kind);
+    memcpy(&arrival, data, sizeof arrival);
+    assert_true(time_ns > h->time_ns || (time_ns == h->time_ns && arrival > h->arrival));
+    assert_true(time_ns <= h->until_ns);
+    h->time_ns = time_ns;
+    h->arrival = arrival;
+    h->count++;
+    return NULL;
+}
+
+/* Messages of some CPUs, each of which brings its own in order, or not at all in order; many have equal times. */
+static void test_queue_of_cpus(void **state)
+{
+    struct handed h = {.arrival = UINT32_MAX};
+    uint32_t random = 1, added = 0, kept_most = 0;
+    struct queue *q;
+
+    (void)state;
+    OK(queue_create(&q));
+    for (uint64_t round = 1; round <= 60; round++) {
+        uint32_t cpus = round % 9;
+        for (uint32_t cpu = 0; cpu < cpus; cpu++) {
+            uint64_t time_ns = 100 * round;
+            for (uint32_t i = 0; i < 40; i++) {
+                uint32_t number[4] = {added++};
+                random = random * 1103515245 + 12345;
+                time_ns = cpu == 7 ? 100 * round + (random >> 16) % 120 : time_ns + (random >> 16) % 4;
+                OK(queue_add(q, time_ns, cpu, number, (uint32_t)sizeof *number + cpu));
+            }
+        }
+        h.until_ns = 100 * round + 99; /* later ones stay */
+        OK(queue_run(q, h.until_ns, check_order, &h));
+        assert_int_equal(h.count + queue_count(q), added);
+        kept_most = queue_count(q) > kept_most ? queue_count(q) : kept_most;
+    }
+    assert_true(kept_most > 0);
+    h.until_ns = UINT64_MAX;
+    OK(queue_run(q, UINT64_MAX, check_order, &h));
+    assert_int_equal(h.count, added);
     queue_destroy(q);
 }
 
@@ -816,7 +903,9 @@ int main(void)
         cmocka_unit_test(test_other_root), cmocka_unit_test(test_closed_root),
         cmocka_unit_test(test_cpus),     cmocka_unit_test(test_hardware),
         cmocka_unit_test(test_kernel_hang),  cmocka_unit_test(test_kallsyms),
-        cmocka_unit_test(test_queue),    cmocka_unit_test(test_processes),
+        cmocka_unit_test(test_kallsyms_thread),
+        cmocka_unit_test(test_queue),    cmocka_unit_test(test_queue_of_cpus),
+        cmocka_unit_test(test_processes),
         cmocka_unit_test(test_mapping_flood),
         cmocka_unit_test(test_zombie_is_not_forbidden),    cmocka_unit_test(test_slots),
         cmocka_unit_test(test_messages),

@@ -107,6 +107,74 @@ static void test_fork_shares(void **state)
     code_pool_deinit(&pool);
 }
 
+static void read_at(struct code_mappings *m, struct code_pool *pool, uint64_t time_ns, const char *last)
+{
+    for (uint32_t i = 0; i < 30; i++)
+        assert_int_equal(add(m, pool, 0x100000 + i * UINT64_C(0x2000), time_ns, i == 29 ? last : "/lib/a.so"), CODE_MAPPINGS_ADDED);
+    code_mappings_unify(m, pool);
+}
+
+/* Workers that were forked before the capture, each of which is read from /proc by itself. */
+static void test_equal_lists_are_shared(void **state)
+{
+    struct code_pool pool = {0};
+    struct code_mappings m[100] = {0}, other = {0}, early = {0}, grown = {0};
+
+    (void)state;
+    read_at(&m[0], &pool, 500, "/lib/b.so");
+    uint64_t bytes = code_pool_bytes(&pool);
+    for (int i = 1; i < 100; i++) {
+        read_at(&m[i], &pool, 500 + (uint64_t)i, "/lib/b.so");
+        assert_true(code_mappings_are_shared(&m[0], &m[i]));
+    }
+    assert_int_equal(code_pool_bytes(&pool), bytes);
+    /* Each has its mappings since its own reading. */
+    assert_int_equal(code_mappings_time(&m[0], code_mappings_at(&m[0], 3)), 500);
+    assert_int_equal(code_mappings_time(&m[42], code_mappings_at(&m[42], 3)), 542);
+    /* Not one that differs, nor one that is known since an earlier time, of which the other knows nothing. */
+    read_at(&other, &pool, 700, "/lib/c.so");
+    assert_false(code_mappings_are_shared(&m[0], &other));
+    read_at(&early, &pool, 499, "/lib/b.so");
+    assert_false(code_mappings_are_shared(&m[0], &early));
+    /* Nor one whose mappings came one by one. */
+    fill(&grown, &pool, 30, "/lib/a.so");
+    code_mappings_unify(&grown, &pool);
+    assert_int_equal(code_mappings_time(&grown, code_mappings_at(&grown, 7)), 8);
+    /* Who changes one has its own, and a later one is equal to what has not changed. */
+    assert_int_equal(add(&m[5], &pool, 0x100000, 900, "/new"), CODE_MAPPINGS_ADDED);
+    assert_false(code_mappings_are_shared(&m[0], &m[5]));
+    assert_string_equal(code_mappings_at(&m[6], 0)->path, "/lib/a.so");
+    code_mappings_deinit(&m[7]);
+    read_at(&m[7], &pool, 950, "/lib/b.so");
+    assert_true(code_mappings_are_shared(&m[0], &m[7]));
+    for (int i = 0; i < 100; i++)
+        code_mappings_deinit(&m[i]);
+    code_mappings_deinit(&other);
+    code_mappings_deinit(&early);
+    code_mappings_deinit(&grown);
+    assert_int_equal(pool.bytes, 0);
+    assert_int_equal(pool.lists.count, 0);
+    code_pool_deinit(&pool);
+}
+
+/* The only holder of a list changes it in place: nobody finds the old one any more. */
+static void test_a_changed_list_is_not_found(void **state)
+{
+    struct code_pool pool = {0};
+    struct code_mappings a = {0}, b = {0};
+
+    (void)state;
+    read_at(&a, &pool, 0, "/lib/b.so");
+    assert_int_equal(add(&a, &pool, 0x100000, 5, "/new"), CODE_MAPPINGS_ADDED);
+    read_at(&b, &pool, 0, "/lib/b.so");
+    assert_false(code_mappings_are_shared(&a, &b));
+    assert_string_equal(code_mappings_at(&b, 0)->path, "/lib/a.so");
+    code_mappings_deinit(&a);
+    code_mappings_deinit(&b);
+    assert_int_equal(pool.lists.count, 0);
+    code_pool_deinit(&pool);
+}
+
 /* New mappings at ever new addresses, never one that is gone: the list does not grow for ever. */
 static void test_flood(void **state)
 {
@@ -211,6 +279,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_paths_are_kept_once),
         cmocka_unit_test(test_fork_shares),
+        cmocka_unit_test(test_equal_lists_are_shared),
+        cmocka_unit_test(test_a_changed_list_is_not_found),
         cmocka_unit_test(test_flood),
         cmocka_unit_test(test_full),
         cmocka_unit_test(test_memory_of_all),

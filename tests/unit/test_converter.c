@@ -87,12 +87,21 @@ static struct error *run(void *own, const struct converter_trace *trace, const s
 
 /* ---- the sender's side ---- */
 
-static struct converter *create(void)
+static struct converters *create_several(uint32_t count)
 {
     static char why[] = "no \x1b trace";
-    struct converter *c;
+    struct converters *all;
 
-    OK(converter_create(run, why, &c));
+    OK(converters_create(count, run, why, &all));
+    return all;
+}
+
+/* The only one; it stays valid until `all` is destroyed. */
+static struct converter *create(struct converters **all)
+{
+    *all = create_several(1);
+    struct converter *c = converters_idle(*all);
+    assert_non_null(c);
     return c;
 }
 
@@ -125,7 +134,8 @@ static int nothing(void)
 
 static void test_messages(void **state)
 {
-    struct converter *c = create();
+    struct converters *all;
+    struct converter *c = create(&all);
     int fd = nothing();
 
     (void)state;
@@ -149,7 +159,7 @@ static void test_messages(void **state)
     begin(c, "damaged", CONVERTER_READ, fd);
     m = next(c);
     assert_true(m.event == CONVERTER_END && m.damaged);
-    converter_destroy(c);
+    converters_destroy(all);
     close(fd);
 }
 
@@ -163,7 +173,8 @@ static void test_processes_that_go_wrong(void **state)
         {"status", "status 9"}, {"nonsense", "went wrong: no message"}, {"long", "too long"}, {"half", "status 0"},
         {"endless", "more than any trace has"},
     };
-    struct converter *c = create();
+    struct converters *all;
+    struct converter *c = create(&all);
     int fd = nothing();
 
     (void)state;
@@ -179,7 +190,7 @@ static void test_processes_that_go_wrong(void **state)
     }
     begin(c, "good", CONVERTER_READ, fd);
     assert_int_equal(next(c).event, CONVERTER_END);
-    converter_destroy(c);
+    converters_destroy(all);
     close(fd);
 }
 
@@ -193,7 +204,8 @@ static void wait_for_end_of(int fd)
 
 static void test_end_in_the_middle(void **state)
 {
-    struct converter *c = create();
+    struct converters *all;
+    struct converter *c = create(&all);
     int ends[2], fd = nothing();
 
     (void)state;
@@ -205,7 +217,7 @@ static void test_end_in_the_middle(void **state)
     close(ends[0]);
     begin(c, "good", CONVERTER_READ, fd);
     assert_int_equal(next(c).event, CONVERTER_END);
-    converter_destroy(c);
+    converters_destroy(all);
     close(fd);
 }
 
@@ -218,7 +230,8 @@ static void test_death_of_the_sender(void **state)
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
     pid_t pid = fork();
     if (!pid) {
-        struct converter *c = create();
+        struct converters *all;
+    struct converter *c = create(&all);
         begin(c, "hang", CONVERTER_READ, ends[1]);
         raise(SIGKILL);
     }
@@ -236,12 +249,13 @@ static void test_secrets_do_not_reach_them(void **state)
     (void)state;
     setenv("PYSYM_TOKEN", "hunter2", 1);
     setenv("PYSYM_PASSWORD", "hunter2", 1);
-    struct converter *c = create();
+    struct converters *all;
+    struct converter *c = create(&all);
     assert_string_equal(getenv("PYSYM_TOKEN"), "hunter2"); /* for the sender */
     begin(c, "secrets", CONVERTER_READ, fd);
     assert_string_equal(next(c).text, "nothing");
     assert_int_equal(next(c).event, CONVERTER_END);
-    converter_destroy(c);
+    converters_destroy(all);
     unsetenv("PYSYM_TOKEN");
     unsetenv("PYSYM_PASSWORD");
     close(fd);
@@ -249,27 +263,66 @@ static void test_secrets_do_not_reach_them(void **state)
 
 static void test_no_sockets(void **state)
 {
-    struct converter *c = create();
+    struct converters *all;
+    struct converter *c = create(&all);
     int fd = nothing();
 
     (void)state;
     begin(c, "sockets", CONVERTER_READ, fd);
     assert_string_equal(next(c).text, "none");
     assert_int_equal(next(c).event, CONVERTER_END);
-    converter_destroy(c);
+    converters_destroy(all);
     close(fd);
 }
 
 static void test_look_for_the_end(void **state)
 {
-    struct converter *c = create();
+    struct converters *all;
+    struct converter *c = create(&all);
     int fd = memfd_create("trace", MFD_CLOEXEC);
 
     (void)state;
     begin(c, "profiles", CONVERTER_LOOK, fd); /* does not run the converter */
     struct converter_message m = next(c);
     assert_true(m.event == CONVERTER_END && !m.ended);
-    converter_destroy(c);
+    converters_destroy(all);
+    close(fd);
+}
+
+/* Each converter has its own process, messages and end, in whatever order they are asked for. */
+static void test_several(void **state)
+{
+    enum { COUNT = 4 };
+    static const char *const paths[COUNT] = {"hang", "profiles", "killed", "good"};
+    struct converters *all = create_several(COUNT);
+    struct converter *each[COUNT];
+    int fd = nothing();
+
+    (void)state;
+    for (size_t i = 0; i < COUNT; i++) {
+        each[i] = converters_idle(all);
+        assert_non_null(each[i]);
+        begin(each[i], paths[i], CONVERTER_READ, fd);
+    }
+    assert_null(converters_idle(all));
+    assert_int_equal(next(each[3]).event, CONVERTER_END);
+    assert_ptr_equal(converters_idle(all), each[3]);
+    begin(each[3], "error", CONVERTER_READ, fd);
+    struct converter_message m = next(each[2]);
+    assert_true(m.event == CONVERTER_FAILED && m.killed);
+    for (uint32_t i = 0; i < 3; i++)
+        assert_int_equal(next(each[1]).profile.chunk, i);
+    OK(converter_end(each[0]));
+    assert_ptr_equal(converters_idle(all), each[0]);
+    m = next(each[3]);
+    assert_true(m.event == CONVERTER_FAILED && !m.killed);
+    assert_int_equal(next(each[1]).event, CONVERTER_LOST);
+    OK(converters_end(all));
+    for (size_t i = 0; i < COUNT; i++)
+        assert_int_equal(converter_fd(each[i]), -1);
+    begin(each[0], "good", CONVERTER_READ, fd);
+    assert_int_equal(next(each[0]).event, CONVERTER_END);
+    converters_destroy(all);
     close(fd);
 }
 
@@ -283,6 +336,7 @@ int main(void)
         cmocka_unit_test(test_secrets_do_not_reach_them),
         cmocka_unit_test(test_no_sockets),
         cmocka_unit_test(test_look_for_the_end),
+        cmocka_unit_test(test_several),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -91,19 +91,23 @@ static json_t *head_of(const char *page)
 
 /* ---- packing ---- */
 
-/* Any length comes back, whatever remains for the last digits of base64. */
+/* Any length comes back, whatever remains for the last digits of base64; of a long one little is in memory. */
 static void test_packed(void **state)
 {
-    static const size_t lengths[] = {0, 1, 2, 3, 4, 100, 4095, 4096, 4097, 20000, 300001};
+    static const size_t lengths[] = {0, 1, 2, 3, 4, 100, 4095, 4096, 4097, 20000, 66000, 300001, 1000003};
+    const size_t count = sizeof lengths / sizeof *lengths;
     (void)state;
 
-    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+    for (size_t n = 0; n < 2 * count; n++) {
         struct limits limits = {.memory_max = UINT64_MAX, .work_max = UINT64_MAX};
-        struct html_packed packed = {.limits = &limits};
+        struct spool spool;
+        struct html_packed packed = {.limits = &limits, .spool = n < count ? NULL : &spool};
+        size_t i = n % count;
         struct buf data = {0};
         char *page = NULL;
         size_t page_bytes, len_bytes;
         uint32_t random = 1;
+        spool_init(&spool);
         for (size_t k = 0; k < lengths[i]; k++) {
             random = random * 1103515245 + 12345;
             buf_put_u8(&data, (uint8_t)(random >> 16));
@@ -111,9 +115,14 @@ static void test_packed(void **state)
         FILE *out = open_memstream(&page, &page_bytes);
         OK(html_packed_put(&packed, data.data, data.len_bytes / 3));
         OK(html_packed_put(&packed, data.data + data.len_bytes / 3, data.len_bytes - data.len_bytes / 3));
+        if (packed.spool)
+            assert_true(limits.memory_used < 200000 && packed.packed.cap_bytes < 200000);
+        else
+            assert_true(limits.memory_used + 8192 > lengths[i]);
         OK(html_packed_write(&packed, "it", 7, out));
         assert_int_equal(fclose(out), 0);
         html_packed_deinit(&packed);
+        spool_deinit(&spool);
         assert_int_equal(limits.memory_used, 0);
         assert_non_null(strstr(page, "id=\"it\" data-count=\"7\">"));
         char *found = unpack(page, "it", &len_bytes);

@@ -3,6 +3,7 @@
 #include "tests/unit/test.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -12,7 +13,6 @@
 
 #include "capture/binary/modules.h"
 #include "formats/base/clock.h"
-#include "capture/sampler/sideband.h"
 
 struct scene {
     char dir[64];
@@ -52,8 +52,14 @@ static void put_copy(const struct scene *s, const char *name, char last)
     close(to);
 }
 
-/* The module of a file that this program maps; `path` is how a process calls it. Each mapping has another generation. */
-static struct module *find(struct scene *s, const char *name, const char *path, uint64_t generation)
+/* How a mapping of a file is met: by default this program has mapped it just now. */
+struct meeting {
+    const char *path; /* how the process calls it; NULL: by its name */
+    bool gone;        /* the process has ended */
+    uint64_t generation, time_ns;
+};
+
+static struct module *meet(struct scene *s, const char *name, struct meeting how)
 {
     char real[128];
     struct module *module;
@@ -67,20 +73,35 @@ static struct module *find(struct scene *s, const char *name, const char *path, 
     assert_ptr_not_equal(at, MAP_FAILED);
     close(fd);
     const struct code_mapping mapping = {
+        .time_ns = how.time_ns,
         .address = (uintptr_t)at,
         .length = 4096,
         .device_major = major(st.st_dev),
         .device_minor = minor(st.st_dev),
         .inode = st.st_ino,
-        .inode_generation = generation,
-        .path = path ? path : real,
+        .inode_generation = how.generation,
+        .path = how.path ? how.path : real,
     };
-    OK(modules_find(s->modules, &(struct module_asker){.pid = getpid()}, &mapping, &module));
+    OK(modules_find(s->modules, &(struct module_asker){.pid = how.gone ? INT_MAX : getpid()}, &mapping, &module));
     assert_non_null(module);
     modules_settle(s->modules, now_ns() + 60 * NS_PER_S); /* on a busy machine the worker is not waited for */
     assert_false(module->pending);
     munmap(at, 4096);
     return module;
+}
+
+static struct module *find(struct scene *s, const char *name, const char *path, uint64_t generation)
+{
+    return meet(s, name, (struct meeting){.path = path, .generation = generation});
+}
+
+/* Files have their times by a clock that ticks: waits until that is past this moment. */
+static void wait_for_tick(void)
+{
+    uint64_t now = clock_ns(CLOCK_REALTIME);
+
+    while (clock_ns(CLOCK_REALTIME_COARSE) <= now)
+        usleep(1000);
 }
 
 static void test_equal_build_ids_are_two_modules(void **state)
@@ -136,44 +157,54 @@ static void test_a_file_changed_in_place_is_another(void **state)
     scene_init(&s);
     put_copy(&s, "program", 'x');
     struct module *before = find(&s, "program", NULL, 1);
-    usleep(20000); /* the file system's clock ticks */
+    wait_for_tick();
     put_copy(&s, "program", 'y');
-    before->checked_ns = 0; /* long ago */
     assert_ptr_not_equal(find(&s, "program", NULL, 1), before);
     scene_deinit(&s);
 }
 
-static void test_both_records_of_a_mapping_are_one_event(void **state)
+/* Files that are no longer open, mapped by processes that are not there any more. */
+static void test_files_of_processes_that_have_gone(void **state)
 {
-    struct sideband_event id = {.kind = SIDEBAND_MMAP, .tgid = 7, .tid = 8, .address = 0x1000, .length = 0x2000,
-                                .build_id = {1, 2, 3}, .build_id_len = 3},
-                          file = {.kind = SIDEBAND_MMAP, .tgid = 7, .tid = 8, .address = 0x1000, .length = 0x2000,
-                                  .has_file_id = true, .device_major = 8, .device_minor = 1, .inode = 99,
-                                  .inode_generation = 5},
-                          joined = id;
+    const struct meeting gone = {.gone = true, .generation = 1};
+    struct scene s;
 
     (void)state;
-    assert_true(sideband_join(&joined, &file));
-    assert_int_equal(joined.inode, 99);
-    assert_int_equal(joined.device_major, 8);
-    assert_int_equal(joined.device_minor, 1);
-    assert_int_equal(joined.inode_generation, 5);
-    assert_int_equal(joined.build_id_len, 3);
-    joined = file;
-    assert_true(sideband_join(&joined, &id));
-    assert_int_equal(joined.build_id_len, 3);
-    assert_int_equal(joined.build_id[2], 3);
-    assert_int_equal(joined.inode, 99);
-    /* Two of one kind, another thread's, another place. */
-    assert_false(sideband_join(&joined, &file));
-    joined = id;
-    assert_false(sideband_join(&joined, &id));
-    file.tid = 9;
-    assert_false(sideband_join(&joined, &file));
-    file.tid = 8;
-    file.address += 0x1000;
-    assert_false(sideband_join(&joined, &file));
-    assert_int_equal(joined.inode, 0);
+    scene_init(&s);
+    put_copy(&s, "program", 'x');
+    struct module *before = find(&s, "program", NULL, 1);
+    modules_tend(s.modules, now_ns() + 60 * NS_PER_S);
+    assert_ptr_equal(meet(&s, "program", gone), before);
+    wait_for_tick();
+    put_copy(&s, "program", 'y');
+    struct module *after = meet(&s, "program", gone);
+    assert_ptr_not_equal(after, before);
+    assert_false(after->unreadable);
+    scene_deinit(&s);
+}
+
+/* A file with the inode of the one that was mapped, which was removed before this one was made. */
+static void test_a_file_made_after_the_mapping_is_another(void **state)
+{
+    struct meeting gone = {.gone = true, .time_ns = now_ns()};
+    struct statx sx;
+    struct scene s;
+    char path[128];
+
+    (void)state;
+    wait_for_tick();
+    scene_init(&s);
+    put_copy(&s, "program", 'x');
+    snprintf(path, sizeof path, "%s/program", s.dir);
+    if (statx(AT_FDCWD, path, 0, STATX_BTIME, &sx) || !(sx.stx_mask & STATX_BTIME)) {
+        scene_deinit(&s);
+        skip();
+    }
+    assert_true(meet(&s, "program", gone)->unreadable);
+    gone.time_ns = now_ns();
+    gone.generation = 1;
+    assert_false(meet(&s, "program", gone)->unreadable);
+    scene_deinit(&s);
 }
 
 int main(void)
@@ -182,7 +213,8 @@ int main(void)
         cmocka_unit_test(test_equal_build_ids_are_two_modules),
         cmocka_unit_test(test_one_file_is_inspected_once),
         cmocka_unit_test(test_a_file_changed_in_place_is_another),
-        cmocka_unit_test(test_both_records_of_a_mapping_are_one_event),
+        cmocka_unit_test(test_files_of_processes_that_have_gone),
+        cmocka_unit_test(test_a_file_made_after_the_mapping_is_another),
     };
 
     return cmocka_run_group_tests_name("test_modules", tests, NULL, NULL);

@@ -107,6 +107,7 @@ static void test_places(void **state)
         stop_running(NULL);
     }
     print_tally("places", &tally);
+    assert_true(tally.cached > tally.frames / 2);
     assert_int_equal(tally.complete, tally.stacks);
     assert_int_equal(tally.differing, 0);
     assert_int_equal(tally.unsupported, 0);

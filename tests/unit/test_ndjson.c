@@ -158,6 +158,58 @@ static void test_stacks_are_distinct(void **state)
     synthetic_deinit(&s);
 }
 
+static void take_sample_of(void *state, uint32_t thread)
+{
+    const struct emit_sample sample = {.time_ns = 10000001000, .thread = thread, .stack = EMIT_NO_STACK};
+
+    assert_null(emitter_find("ndjson")->sample(state, &sample));
+}
+
+/* A row has the names of its time; threads whose numbers are a power of two apart do not take each other's. */
+static void test_names_change(void **state)
+{
+    static const struct emit_capture capture = {.name = "t.bin", .hostname = "vm"};
+    static const struct emit_label_set no_labels = {0};
+    static const char *const expected[] = {"MainThread", "renamed", "other", "renamed", "renamed", "other"};
+    const struct emitter *ndjson = emitter_find("ndjson");
+    struct synthetic s = {0};
+    char long_name[2000], *text = NULL;
+    size_t len, row = 0;
+    void *emitter = NULL;
+    (void)state;
+
+    setup_one(&s);
+    memset(long_name, 'x', sizeof long_name);
+    long_name[sizeof long_name - 1] = 0;
+    for (uint32_t i = 1; i <= 1024; i++)
+        synthetic_thread(&s, 0, 101 + i, i == 1024 ? "other" : i == 512 ? long_name : "");
+    s.model.captures = &capture;
+    s.model.label_sets = &no_labels;
+    FILE *out = open_memstream(&text, &len);
+    assert_null(ndjson->begin(&s.model, &plain, out, &emitter));
+    take_sample_of(emitter, 0);
+    s.threads.data[0].name = "renamed";
+    take_sample_of(emitter, 0);
+    take_sample_of(emitter, 1024);
+    take_sample_of(emitter, 0);
+    take_sample_of(emitter, 512);
+    take_sample_of(emitter, 0);
+    s.processes.data[0].container = "1f2e";
+    take_sample_of(emitter, 1024);
+    assert_null(ndjson->end(emitter));
+    ndjson->destroy(emitter);
+    fclose(out);
+    const char *at = text;
+    for (; (at = strstr(at, "\"thread\":\"")); row++) {
+        at += strlen("\"thread\":\"");
+        assert_memory_equal(at, row < 4 ? expected[row] : row == 4 ? long_name : expected[row - 1], 5);
+    }
+    assert_int_equal(row, 7);
+    assert_non_null(strstr(text, "\"container\":\"1f2e\",\"pid\":100,\"process\":\"python3\",\"comm\":\"python3\",\"tid\":1125"));
+    free(text);
+    synthetic_deinit(&s);
+}
+
 /* What the clocks say may be missing or made up. */
 static void test_times(void **state)
 {
@@ -288,6 +340,7 @@ int main(void)
         cmocka_unit_test(test_two_files),
         cmocka_unit_test(test_remark),
         cmocka_unit_test(test_stacks_are_distinct),
+        cmocka_unit_test(test_names_change),
         cmocka_unit_test(test_times),
         cmocka_unit_test(test_faults),
         cmocka_unit_test(test_text_from_elsewhere),

@@ -41,6 +41,7 @@ static void test_defaults(void **state)
     assert_int_equal(o.push.window_ns, UINT64_C(15000000000));
     assert_int_equal(o.push.retry_for_ns, UINT64_C(300000000000));
     assert_int_equal(o.push.max_series, 500);
+    assert_in_range(o.push.jobs, 1, 16);
     assert_false(o.push.follow || o.push.verbose || o.push.state || o.push.status || o.push.token_file || o.push.proxy);
     assert_string_equal(o.choice.emitter->name, "pprof");
     assert_false(options_split(&o)); /* that is of output files */
@@ -57,6 +58,7 @@ static void test_values(void **state)
     assert_string_equal(o.push.store->name, "parca");
     assert_string_equal(o.push.url, "https://h/x/");
     assert_true(o.push.follow && o.push.verbose);
+    assert_int_equal(o.push.jobs, 1);
     assert_int_equal(o.push.window_ns, UINT64_C(60000000000));
     assert_int_equal(o.window_ns, 0);
     assert_string_equal(o.push.state, "s");
@@ -72,10 +74,11 @@ static void test_values(void **state)
     assert_string_equal(o.push.key_file, "k");
     assert_string_equal(o.push.proxy, "http://p:3128");
     options_deinit(&o);
-    OK(parse(HTTP "--token-file t --retry-for 90s --max-series 7 --label-map m --label a={app} --pid 7 --python-only --no-host -F d", copy, &o));
+    OK(parse(HTTP "-j 5 --token-file t --retry-for 90s --max-series 7 --label-map m --label a={app} --pid 7 --python-only --no-host -F d", copy, &o));
     assert_string_equal(o.push.token_file, "t");
     assert_int_equal(o.push.retry_for_ns, UINT64_C(90000000000));
     assert_int_equal(o.push.max_series, 7);
+    assert_int_equal(o.push.jobs, 5);
     assert_string_equal(o.push.label_map, "m");
     assert_true(o.python_only && o.no_host && o.stacks.by_function);
     assert_string_equal(o.filters_given, "--pid 7");
@@ -140,6 +143,9 @@ static void test_refused(void **state)
         {HTTP "--window 999ms d", "--window wants 1s to 10m"},
         {HTTP "--window 11m d", "--window wants 1s to 10m"},
         {HTTP "--max-series 0 d", "--max-series wants a number of series"},
+        {HTTP "--jobs 0 d", "--jobs wants a number of traces, 1 to 64"},
+        {HTTP "--jobs 65 d", "--jobs wants a number of traces, 1 to 64"},
+        {"diff --jobs 2 a -- b", "--jobs is for pysym push"},
         {HTTP "--label a={nope} d", "there is no field nope"},
         {HTTP "--label __name__=x d", "names that begin with __"},
         {HTTP "-f pprof d", "pysym push takes no --format: it sends pprof"},

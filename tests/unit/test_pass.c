@@ -230,11 +230,58 @@ static void test_wants(void **state)
     close(fd);
 }
 
+static struct error *no_sample(void *state, const struct consumer_file *file, const struct consumer_sample *sample)
+{
+    (void)state;
+    (void)file;
+    (void)sample;
+    return NULL;
+}
+
+static struct error *count_epoch(void *own, struct pass *p)
+{
+    (void)p;
+    ++*(uint32_t *)own;
+    return NULL;
+}
+
+/* Who reads a stream for days makes resolvers one after the other, which have to leave nothing in the account of memory. */
+static void test_memory_is_given_back(void **state)
+{
+    static const char *const traces[] = {"testdata/waiting/flaskr.trace", "testdata/traces/3.13-shared.trace"};
+    const struct consumer consumer = {.wants = CONSUMER_STACKS, .sample = no_sample, .destroy = leave};
+    (void)state;
+
+    for (size_t i = 0; i < sizeof traces / sizeof *traces; i++) {
+        struct file_limits limits;
+        struct resolver *resolver;
+        struct input input;
+        struct pass p;
+        uint32_t epochs = 0;
+        file_limits_init(&limits, 0);
+        const struct resolver_options options = {.binaries = {.no_host = true}, .limits = &limits.limits};
+        input_init(&input, traces[i]);
+        OK(resolver_create(&options, &resolver));
+        OK(pass_init(&p, &input, 1, &all, resolver));
+        p.limits = &limits;
+        p.renew = count_epoch;
+        p.renew_own = &epochs;
+        OK(pass_add(&p, &consumer, NULL));
+        OK(pass_run(&p));
+        assert_true(epochs > 0);
+        assert_true(resolver_model(resolver)->stack_count > 20);
+        assert_true(limits.limits.memory_used > 0);
+        pass_deinit(&p);
+        resolver_destroy(resolver);
+        assert_int_equal(limits.limits.memory_used, 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_order_of_calls),     cmocka_unit_test(test_enough_and_errors),
-        cmocka_unit_test(test_wants),
+        cmocka_unit_test(test_wants),              cmocka_unit_test(test_memory_is_given_back),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,6 +13,7 @@
 #include "capture/host/host.h"
 #include "capture/host/quotas.h"
 #include "capture/trace/trace_builder.h"
+#include "capture/trace/trace_losses.h"
 #include "capture/trace/trace_parts.h"
 #include "tests/unit/trace_fixture.h"
 
@@ -134,6 +135,21 @@ static void test_many_begin_epochs(void **state)
     assert_int_equal(found.lost, 0);
 }
 
+/* While nothing can be written they are counted; when it can, they are written. */
+static void test_reader_that_stopped(void **state)
+{
+    struct world *w = *state;
+
+    write_table(w, 6400, false);
+    trace_writer_hold(w->writer, true);
+    OK(trace_builder_perf_maps(w->builder, 2));
+    assert_int_equal(trace_builder_loss_counts(w->builder)[LOSS_perf_map_cut], PROCESSES);
+    trace_writer_hold(w->writer, false);
+    struct found found = finish(w);
+    assert_int_equal(found.tables, PROCESSES);
+    assert_int_equal(found.epochs, 2);
+}
+
 /* What counts is what they take in the file. */
 static void test_quota_of_what_is_stored(void **state)
 {
@@ -173,6 +189,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_many_begin_epochs, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_reader_that_stopped, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_quota_of_what_is_stored, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_quota_of_what_is_read, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_one_too_large, set_up, tear_down),

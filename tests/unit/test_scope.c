@@ -72,6 +72,67 @@ static void test_strangers(void **state)
     modules_destroy(modules);
 }
 
+static bool matters(struct processes *p, enum sideband_kind kind, uint32_t tgid, uint32_t parent)
+{
+    struct sideband_event e = {.kind = kind, .tgid = tgid, .tid = tgid, .parent_tgid = parent, .time_ns = 1,
+                               .protection = PROT_READ | PROT_EXEC, .text = "/a"};
+
+    return processes_matters(p, &e);
+}
+
+/* Strangers wake nobody while one process is recorded; a process that is, and its children, do, and so do lost events. */
+static void test_news_of_one(void **state)
+{
+    static const enum sideband_kind of_process[] = {SIDEBAND_MMAP, SIDEBAND_EXEC, SIDEBAND_EXIT};
+    struct processes_options options = {.follow = true};
+    struct sideband_event thread = {.kind = SIDEBAND_FORK, .tgid = (uint32_t)getpid(), .tid = 5000009,
+                                    .parent_tgid = (uint32_t)getpid()};
+    uint32_t own = (uint32_t)getpid(), stranger = 5000001, child = 5000002;
+    struct modules *modules;
+    struct processes *p;
+
+    (void)state;
+    OK(modules_create(&modules));
+    OK(processes_create(&options, modules, &p));
+    OK(processes_scan(p, &own, 1));
+    for (size_t i = 0; i < sizeof of_process / sizeof *of_process; i++) {
+        assert_true(matters(p, of_process[i], own, 1));
+        assert_false(matters(p, of_process[i], stranger, 1));
+        assert_false(matters(p, of_process[i], child, own)); /* it is nobody's child yet */
+    }
+    assert_true(matters(p, SIDEBAND_FORK, child, own));
+    assert_false(matters(p, SIDEBAND_FORK, stranger, 1));
+    assert_false(processes_matters(p, &thread));
+    assert_false(matters(p, SIDEBAND_COMM, own, 1));
+    assert_true(matters(p, SIDEBAND_LOST, 0, 0));
+    fork_of(p, own, child);
+    for (size_t i = 0; i < sizeof of_process / sizeof *of_process; i++)
+        assert_true(matters(p, of_process[i], child, own));
+    assert_false(processes_are_known(p)); /* this program is no Python: it may become one */
+    processes_destroy(p);
+    modules_destroy(modules);
+}
+
+/* Of all processes of the host each may become a Python when it executes a program, or maps a library. */
+static void test_news_of_all(void **state)
+{
+    struct processes_options options = {.whole_host = true};
+    struct modules *modules;
+    struct processes *p;
+
+    (void)state;
+    OK(modules_create(&modules));
+    OK(processes_create(&options, modules, &p));
+    assert_false(processes_are_known(p));
+    assert_true(matters(p, SIDEBAND_EXEC, 5000001, 1));
+    assert_true(matters(p, SIDEBAND_MMAP, 5000001, 1));
+    assert_false(matters(p, SIDEBAND_FORK, 5000001, 1));
+    assert_false(matters(p, SIDEBAND_EXIT, 5000001, 1));
+    assert_false(matters(p, SIDEBAND_COMM, 5000001, 1));
+    processes_destroy(p);
+    modules_destroy(modules);
+}
+
 /* A child runs what its parent does, until it calls exec. */
 static void test_programs(void **state)
 {
@@ -200,13 +261,63 @@ static void test_lost_exec(void **state)
     modules_destroy(modules);
 }
 
+/*
+ * The first sample after an exec is taken before the kernel has counted it: it has the number of the program before, which
+ * the process has from its parent. It belongs to the new program, as do those that follow, though the process has gone.
+ */
+static void test_sample_of_exec(void **state)
+{
+    struct processes_options options = {.whole_host = true};
+    struct wire_sample sample = {.tgid = 5000001, .start_boottime_ns = 1, .exec_generation = 7, .time_ns = 1};
+    struct sideband_event e = {.kind = SIDEBAND_EXEC, .tgid = 5000002, .tid = 5000002, .time_ns = 2, .text = "second"};
+    struct modules *modules;
+    struct process *process;
+    struct processes *p;
+
+    (void)state;
+    OK(modules_create(&modules));
+    OK(processes_create(&options, modules, &p));
+    fork_of(p, 1, 5000001);
+    OK(processes_of_sample(p, &sample, &process));
+    assert_true(process && process->bound);
+    fork_of(p, 5000001, 5000002);
+    OK(processes_apply(p, &e));
+    sample.tgid = 5000002;
+    sample.start_boottime_ns = 5;
+    for (int i = 0; i < 4; i++) {
+        sample.exec_generation = i < 2 ? 7 : 8;
+        OK(processes_of_sample(p, &sample, &process));
+        assert_non_null(process);
+        assert_int_equal(process->exec_generation, 8);
+        assert_int_equal(process->start_boottime_ns, 5);
+    }
+    /* An exec that no event reported: the process would be read again, if it was there. */
+    sample.exec_generation = 9;
+    OK(processes_of_sample(p, &sample, &process));
+    assert_null(process);
+    /* Two execs without a sample between them. */
+    e.tgid = e.tid = 5000003;
+    fork_of(p, 5000001, 5000003);
+    OK(processes_apply(p, &e));
+    OK(processes_apply(p, &e));
+    sample.tgid = 5000003;
+    sample.exec_generation = 8;
+    OK(processes_of_sample(p, &sample, &process));
+    assert_int_equal(process->exec_generation, 9);
+    processes_destroy(p);
+    modules_destroy(modules);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_strangers),
+        cmocka_unit_test(test_news_of_one),
+        cmocka_unit_test(test_news_of_all),
         cmocka_unit_test(test_programs),
         cmocka_unit_test(test_lost_child),
         cmocka_unit_test(test_lost_exec),
+        cmocka_unit_test(test_sample_of_exec),
         cmocka_unit_test(test_filtered),
     };
 

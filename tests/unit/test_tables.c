@@ -122,6 +122,7 @@ static void find_libraries(struct libraries *l)
                                                 .inode = m->inode,
                                                 .path = m->path}};
         OK(modules_find(l->modules, &(struct module_asker){.pid = getpid()}, &library->mapping, &library->mapping.module));
+        modules_settle(l->modules, now_ns() + 60 * NS_PER_S); /* on a busy machine the worker is not waited for */
         if (!library->mapping.module || library->mapping.module->kind != TRACE_MODULE_ELF)
             continue;
         int fd = open(m->path, O_RDONLY | O_CLOEXEC);
@@ -321,6 +322,7 @@ static void make_copy(struct copies *c, uint32_t at, uint8_t change)
                                              .path = c->paths[at]};
     OK(modules_find(c->modules, &(struct module_asker){.pid = getpid()}, &library->mapping, &library->mapping.module));
     assert_non_null(library->mapping.module);
+    modules_settle(c->modules, now_ns() + 60 * NS_PER_S);
 }
 
 static void copies_init(struct copies *c, uint32_t row_count)

@@ -17,15 +17,16 @@ struct scene {
 
 static const struct emit_setting settings[] = {
     {"backend", "bpf"}, {"unwind", "dwarf"}, {"scope", "command"}, {"note.work", "2e4"}, {"note.jobs", "7"}, {"command.wall_ns", "123"}};
-static const struct emit_rate rates[] = {{.event = 0, .frequency_hz = 99, .period = 10000000, .samples = 30}};
+static const struct emit_rate rates[] = {{.event = 0, .frequency_hz = 99, .period = 10000000, .samples = 30, .busy_ticks = 100, .own_ticks = 30}};
 static const struct emit_loss losses[] = {{.name = "ring_full", .event = "cpu-clock", .count = 3, .is_sample = true},
                                           {.name = "process_gone", .event = "", .count = 2, .is_sample = true},
                                           {.name = "tick_skipped", .event = "cycles", .count = 50, .is_sample = true},
+                                          {.name = "tick_skipped", .event = "cpu-clock", .count = 10, .is_sample = true, .is_everywhere = true},
                                           {.name = "string_cut", .event = "", .count = 9}};
 static const struct emit_capture captures[] = {
     {.name = "a.bin", .hostname = "h", .kernel_release = "6.1.0", .machine = "x86_64", .cpu_model = "cpu", .recorder = "pycap", .cpu_count = 2,
      .start_realtime_ns = 11, .duration_ns = 12, .settings = settings, .setting_count = 6, .rates = rates, .rate_count = 1,
-     .losses = losses, .loss_count = 4},
+     .losses = losses, .loss_count = 5},
     {.name = "b.bin", .hostname = "", .kernel_release = "", .machine = "", .cpu_model = "", .recorder = ""},
     {.name = "c.bin", .hostname = "", .kernel_release = "", .machine = "", .cpu_model = "", .recorder = ""}};
 
@@ -204,11 +205,11 @@ static void test_facts(void **state)
     assert_int_equal(a->start_realtime_ns, 11);
     assert_int_equal(a->duration_ns, 12);
     assert_int_equal(a->cpu_count, 2);
-    /* 27 samples are not shown; 3 and 2 are lost. */
+    /* 27 samples are not shown; 3, 2 and 3 of 10 on all CPUs are lost. */
     const struct run_event *e = event_of(&t, 0);
     assert_int_equal(e->samples, 3);
-    assert_int_equal(e->lost, 5);
-    assert_int_equal(e->ticks, 35);
+    assert_int_equal(e->lost, 8);
+    assert_int_equal(e->ticks, 38);
     assert_int_equal(e->frequency_hz, 99);
     assert_true(e->is_time && !e->is_waiting);
     /* A capture without samples is a run without time. */

@@ -21,7 +21,7 @@ struct fixture {
 
 static const struct task_owner owner = {.tgid = 7, .slot = 0, .life = 70};
 
-/* A line for each sample: name<awaiter, time and weight in ms (+ where it goes on), kind, frames innermost first with | behind those of each task. */
+/* A line for each sample: name<awaiter, time and weight in ms (+ where it goes on; ! where it is over), kind, frames innermost first with | behind those of each task. */
 static struct error *put(void *fixture, const struct wire_sample *m, uint32_t len_bytes)
 {
     struct fixture *f = fixture;
@@ -30,15 +30,15 @@ static struct error *put(void *fixture, const struct wire_sample *m, uint32_t le
     const char *nul = memchr(text, 0, m->task_len_bytes);
 
     assert_int_equal(len_bytes, sizeof *m + m->python_count * sizeof *frames + m->task_len_bytes);
-    assert_int_equal(m->flags & ~(uint32_t)WIRE_CONTINUES, WIRE_TASK);
+    assert_int_equal(m->flags & ~(uint32_t)(WIRE_CONTINUES | WIRE_LASTS), WIRE_TASK);
     assert_int_equal(m->wait_site, owner.life);
     assert_int_equal(m->event, 3);
     f->sum_ns += m->period;
     buf_printf(&f->text, "%.*s", (int)(nul ? nul - text : (long)m->task_len_bytes), text);
     if (nul)
         buf_printf(&f->text, "<%.*s", (int)(text + m->task_len_bytes - nul - 1), nul + 1);
-    buf_printf(&f->text, " %" PRIu64 " %" PRIu64 "%s %u", (uint64_t)m->time_ns / NS_PER_MS, (uint64_t)m->period / NS_PER_MS,
-               m->flags & WIRE_CONTINUES ? "+" : "", m->wait_kind);
+    buf_printf(&f->text, " %" PRIu64 " %" PRIu64 "%s%s %u", (uint64_t)m->time_ns / NS_PER_MS, (uint64_t)m->period / NS_PER_MS,
+               m->flags & WIRE_CONTINUES ? "+" : "", m->flags & WIRE_LASTS ? "" : "!", m->wait_kind);
     for (uint32_t i = 0; i < m->python_count; i++) {
         if (frames[i].address & WIRE_RUN)
             buf_put_str(&f->text, "|");
@@ -140,13 +140,13 @@ static void test_time_adds_up(void **state)
     look_at_one(f, 12 * S + S / 2, TASK_AWAITS_FUTURE, 500);
     expect(f, "");
     look_at_one(f, 13 * S, TASK_AWAITS_FUTURE, 501);
-    expect(f, "one 12750 1750+ 11 500+2|\none 13000 250 11 501+2|\n");
+    expect(f, "one 12750 1750+! 11 500+2|\none 13000 250 11 501+2|\n");
     /* A stack that was written already waits for its end. */
     look_at_one(f, 14 * S, TASK_AWAITS_FUTURE, 500);
-    expect(f, "one 13500 500+ 11 501+2|\n");
+    expect(f, "one 13500 500+! 11 501+2|\n");
     clear(f, 15 * S);
     look(f);
-    expect(f, "one 14500 1000 11 500+2|\n");
+    expect(f, "one 14500 1000! 11 500+2|\n");
     assert_int_equal(f->sum_ns, 4 * S);
     assert_int_equal(task_waits_count(f->waits), 0);
     assert_int_equal(task_waits_most(f->waits), 1);
@@ -179,8 +179,8 @@ static void test_chain_changes(void **state)
         look(f);
     }
     expect(f, "main 11000 500 10 500+2|\nchild<main 11000 500 11 600+2| 500+2|\n"
-              "main 11500 500+ 10 500+2|\nmain 12000 500 10 501+2|\n"
-              "child<main 11500 500+ 11 600+2| 500+2|\nchild<main 12000 500 11 600+2| 501+2|\n");
+              "main 11500 500+! 10 500+2|\nmain 12000 500 10 501+2|\n"
+              "child<main 11500 500+! 11 600+2| 500+2|\nchild<main 12000 500 11 600+2| 501+2|\n");
 }
 
 /* A damaged table: tasks that await each other, one task twice, one without frames. */
@@ -211,7 +211,7 @@ static void test_running(void **state)
     look_at_one(f, 13 * S, TASK_AWAITS_FUTURE, 500);
     expect(f, "one 12000 500 11 500+2|\n");
     look_at_one(f, 14 * S, TASK_RUNNING, 501);
-    expect(f, "one 13500 1500+ 11 500+2|\n");
+    expect(f, "one 13500 1500+! 11 500+2|\n");
     assert_int_equal(task_waits_count(f->waits), 0);
 }
 
@@ -229,7 +229,7 @@ static void test_address_again(void **state)
     add(f, "two", 1600, TASK_AWAITS_FUTURE, 500, TASK_NONE)->coroutine = 1601;
     look(f);
     assert_null(task_waits_end(f->waits, owner.life, 15 * S));
-    expect(f, "one 11000 500 11 500+2|\none 12500 1500+ 11 500+2|\ntwo 13500 1000 11 500+2|\ntwo 14500 1000 11 500+2|\n");
+    expect(f, "one 11000 500 11 500+2|\none 12500 1500+! 11 500+2|\ntwo 13500 1000! 11 500+2|\ntwo 14500 1000! 11 500+2|\n");
 }
 
 /* Who waits long has a sample each five to ten seconds, and not all have them at once. */
@@ -271,7 +271,7 @@ static void test_partial(void **state)
     expect(f, "one 11000 500 11 500+2|\n");
     clear(f, 15 * S);
     look(f);
-    expect(f, "one 14000 2500+ 11 500+2|\n");
+    expect(f, "one 14000 2500+! 11 500+2|\n");
 }
 
 /* Where looks are never complete, a task that has ended counts as missed by the first of them. */
@@ -286,7 +286,7 @@ static void test_always_partial(void **state)
         look(f);
     }
     assert_int_equal(task_waits_count(f->waits), 0);
-    expect(f, "one 11000 500 11 500+2|\none 40000 500+ 11 500+2|\n");
+    expect(f, "one 11000 500 11 500+2|\none 40000 500+! 11 500+2|\n");
 }
 
 /* A busy loop: in each look a task has changed, and others have ended since the last one. Those have half a look more. */
@@ -314,7 +314,7 @@ static void test_partial_change(void **state)
     look_at_one(f, 11 * S, TASK_AWAITS_FUTURE, 500);
     look_at_one(f, 12 * S, TASK_CHANGED, 600);
     look_at_one(f, 13 * S, TASK_AWAITS_FUTURE, 501);
-    expect(f, "one 11000 500 11 500+2|\none 12000 1000+ 11 500+2|\none 13000 1000 11 501+2|\n");
+    expect(f, "one 11000 500 11 500+2|\none 12000 1000+! 11 500+2|\none 13000 1000 11 501+2|\n");
 }
 
 /* More tasks than are remembered: each look hands on at once what the others have waited since the last one. */
@@ -356,10 +356,10 @@ static void test_still(void **state)
     task_waits_still(f->waits, owner.life, 12 * S);
     task_waits_still(f->waits, owner.life, 13 * S);
     look_at_one(f, 14 * S, TASK_AWAITS_FUTURE, 501);
-    expect(f, "one 11000 500 11 500+2|\none 13500 2500+ 11 500+2|\none 14000 500 11 501+2|\n");
+    expect(f, "one 11000 500 11 500+2|\none 13500 2500+! 11 500+2|\none 14000 500 11 501+2|\n");
     task_waits_still(f->waits, owner.life, 16 * S);
     assert_null(task_waits_end(f->waits, owner.life, 17 * S));
-    expect(f, "one 16500 2500+ 11 501+2|\n");
+    expect(f, "one 16500 2500+! 11 501+2|\n");
     task_waits_still(f->waits, owner.life, 17 * S); /* of nobody */
 }
 

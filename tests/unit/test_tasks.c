@@ -226,7 +226,7 @@ static uint64_t read_pages(void *ctx, const struct iovec *ranges, uint32_t count
 static void test_pages_are_read_once(void **state)
 {
     static struct pages p;
-    struct task_memory m = {.fn = read_pages, .ctx = &p, .deadline_ns = UINT64_MAX};
+    struct task_memory m = {.fn = read_pages, .ctx = &p, .budget_ns = UINT64_MAX};
     uint64_t used[PAGES];
     uint8_t out[5000];
 
@@ -239,6 +239,7 @@ static void test_pages_are_read_once(void **state)
     assert_int_equal(p.calls, 1); /* the group of pages that it lies in */
     assert_true(task_memory_read(&m, PAGES_AT + 0x8010, out, 8));
     assert_int_equal(p.calls, 2);
+    assert_int_equal(task_memory_used(&m, NULL, 0), 4);
     assert_int_equal(task_memory_used(&m, used, PAGES), 4);
     assert_int_equal(used[3], PAGES_AT + 0x8000);
     /* The next look begins with those, in one call of two ranges. */
@@ -255,7 +256,7 @@ static void test_pages_are_read_once(void **state)
 static void test_pages_that_change(void **state)
 {
     static struct pages p;
-    struct task_memory m = {.fn = read_pages, .ctx = &p, .deadline_ns = UINT64_MAX};
+    struct task_memory m = {.fn = read_pages, .ctx = &p, .budget_ns = UINT64_MAX};
     uint8_t out[8];
 
     (void)state;
@@ -276,7 +277,7 @@ static void test_pages_that_change(void **state)
 static void test_pages_that_are_not_there(void **state)
 {
     static struct pages p;
-    struct task_memory m = {.fn = read_pages, .ctx = &p, .deadline_ns = UINT64_MAX};
+    struct task_memory m = {.fn = read_pages, .ctx = &p, .budget_ns = UINT64_MAX};
     const uint64_t wanted[] = {PAGES_AT, PAGES_AT + 0x1000, PAGES_AT + 0x2000};
     uint8_t out[16];
 
@@ -295,13 +296,34 @@ static void test_pages_that_are_not_there(void **state)
     p.hole = PAGES_AT + 0x4000;
     assert_true(task_memory_read(&m, PAGES_AT + 0x5000, out, 8));
     /* When the time is over nothing more is read. */
-    m.deadline_ns = now_ns();
+    m.budget_ns = 0;
     p.calls = 0;
     assert_false(task_memory_read(&m, PAGES_AT + 0x9000, out, 8));
     assert_int_equal(p.calls, 0);
     assert_true(m.late);
     assert_true(task_memory_read(&m, PAGES_AT + 8, out, 8));
     task_memory_deinit(&m);
+}
+
+/* A look whose thread was given no CPU is not late, so that a busy host does not hide tasks. */
+static void test_time_of_a_look(void **state)
+{
+    const uint64_t budget_ns = 60 * NS_PER_S;
+    struct task_memory m = {.budget_ns = budget_ns};
+
+    (void)state;
+    task_memory_start_clock(&m);
+    assert_false(task_memory_is_late(&m));
+    m.began_ns -= (TASK_MEMORY_WALL_TIMES - 1) * budget_ns;
+    assert_false(task_memory_is_late(&m));
+    m.cpu_began_ns -= budget_ns;
+    assert_true(task_memory_is_late(&m));
+    /* Not for ever: what it reads may make it wait. */
+    m.late = false;
+    task_memory_start_clock(&m);
+    m.began_ns -= TASK_MEMORY_WALL_TIMES * budget_ns;
+    assert_true(task_memory_is_late(&m));
+    assert_true(m.late);
 }
 
 /* ---- threads of loops ---- */
@@ -311,14 +333,14 @@ static void wake(int signal)
     (void)signal;
 }
 
-/* Looks at the only thread of a process until it sleeps. */
+/* Looks at the only thread of a process until it sleeps, and has done so since its count was read. */
 static void look_asleep(struct loop_threads *l, pid_t pid)
 {
     for (int i = 0; i < 5000; i++) {
         loop_threads_clear(l);
         loop_threads_add(l, (uint32_t)pid);
         loop_threads_look(l, (uint32_t)pid);
-        if (l->threads[0].asleep)
+        if (l->threads[0].asleep && loop_threads_slept(l, l, (uint32_t)pid))
             return;
         usleep(1000);
     }
@@ -377,6 +399,7 @@ int main(void)
         cmocka_unit_test(test_pages_are_read_once),
         cmocka_unit_test(test_pages_that_change),
         cmocka_unit_test(test_pages_that_are_not_there),
+        cmocka_unit_test(test_time_of_a_look),
         cmocka_unit_test(test_threads_that_slept),
     };
 

@@ -210,6 +210,54 @@ static void test_samples(void **state)
     close(fd);
 }
 
+/* The samples that the reader checked are those that decoding the record again gives; of very many it keeps none. */
+static void test_checked_samples(void **state)
+{
+    static const uint32_t counts[] = {1, 1000, 65536, 65537, 3};
+    struct trace_writer_options options = {.block_max_bytes = 4 << 20};
+    struct trace_writer *w;
+    struct trace_reader *r;
+    struct trace_record rec = {0};
+    bool more;
+    int fd = memory_file();
+
+    (void)state;
+    OK(trace_writer_create(fd, "t", &options, 0, &w));
+    define_basics(w);
+    trace_writer_intern(w, TRACE_label_set, &(struct trace_label_set){.pairs = {(uint64_t[]){1, 2}, 1}});
+    for (size_t k = 0; k < sizeof counts / sizeof *counts; k++) {
+        for (uint32_t i = 0; i < counts[k]; i++)
+            trace_writer_sample(w, 1, &(struct trace_sample){.time_ns = i * UINT64_C(1000003) % 77777, .thread = 1, .tuple = i % 2, .cpu = i,
+                                                             .flags = i % 3 ? TRACE_SAMPLE_VALUE : 0, .value = i, .label_set = i % 5 == 0});
+        trace_writer_flush(w);
+    }
+    OK(trace_writer_finish(w));
+    trace_writer_destroy(w);
+    lseek(fd, 0, SEEK_SET);
+    OK(trace_reader_open_fd(fd, "t", &r));
+    for (size_t k = 0; k < sizeof counts / sizeof *counts;) {
+        struct trace_sample_iter decoded, checked;
+        struct trace_sample x = {0}, y = {0};
+        OK(trace_reader_next(r, &rec, &more));
+        assert_true(more);
+        assert_true(rec.type == TRACE_samples || !rec.checked_samples);
+        if (rec.type != TRACE_samples)
+            continue;
+        assert_int_equal(rec.samples.count, counts[k]);
+        assert_int_equal(rec.checked_samples != NULL, counts[k++] <= 65536);
+        trace_samples_begin(&decoded, &rec.samples, 77);
+        trace_samples_begin_checked(&checked, &rec, 77);
+        while (trace_samples_next(&decoded, &x)) {
+            assert_true(trace_samples_next(&checked, &y));
+            assert_true(x.time_ns == y.time_ns && x.thread == y.thread && x.tuple == y.tuple && x.cpu == y.cpu);
+            assert_true(x.flags == y.flags && x.value == y.value && x.label_set == y.label_set);
+        }
+        assert_false(trace_samples_next(&checked, &y));
+    }
+    trace_reader_close(r);
+    close(fd);
+}
+
 /* A sample of a busy capture takes eight bytes before compression. */
 static void test_sample_size(void **state)
 {
@@ -260,7 +308,7 @@ static void test_epoch_due(void **state)
     close(fd);
 }
 
-/* An epoch of the least age ends when its samples take as many bytes as what they refer to. */
+/* An epoch of the least age ends when its samples take eight times as many bytes as what they refer to. */
 static void test_epoch_ends_when_paid(void **state)
 {
     struct trace_writer_options options = {.epoch_min_ns = 400, .epoch_max_ns = 4000};
@@ -279,15 +327,137 @@ static void test_epoch_ends_when_paid(void **state)
         trace_writer_sample(w, 1, &(struct trace_sample){.time_ns = 100 * count, .thread = 1});
         if (++count % 50 == 0)
             trace_writer_flush(w);
-        assert_true(count < 1000);
+        assert_true(count < 10000);
     }
-    assert_in_range(count, sizeof text / 9, sizeof text / 3);
+    assert_in_range(count, 8 * sizeof text / 9, 8 * sizeof text / 3);
     assert_false(trace_writer_epoch_due(w, 399));
     trace_writer_new_epoch(w, 400);
     assert_false(trace_writer_epoch_due(w, 4399));
     assert_true(trace_writer_epoch_due(w, 4400)); /* without a sample, too */
     OK(trace_writer_finish(w));
     trace_writer_destroy(w);
+    close(fd);
+}
+
+/* ---- times of clocks ---- */
+
+enum { TIMES = 4000, PERIOD_NS = 10101010, GRAIN_NS = 4096 };
+struct times {
+    uint64_t ns[3][TIMES]; /* of samples of the events 1 and 2, and of mappings */
+    uint32_t count[3];
+};
+
+/* What happens one after the other, at times of any distance, and what of each kind is in the file. */
+static void put_times(struct trace_writer *w, struct times *put, uint64_t *time_ns)
+{
+    uint64_t random = 1;
+
+    for (int i = 0; i < TIMES; i++) {
+        random = random * UINT64_C(6364136223846793005) + 1442695040888963407;
+        uint32_t kind = random >> 60 < 12 ? 0 : 1 + (random >> 60 & 1);
+        *time_ns += (random >> 40) % ((random >> 33 & 1) ? 300 : 30000);
+        put->ns[kind][put->count[kind]++] = *time_ns;
+        if (kind < 2)
+            trace_writer_sample(w, kind + 1, &(struct trace_sample){.time_ns = *time_ns, .thread = 1});
+        else
+            trace_writer_put(w, TRACE_mapping, &(struct trace_mapping){.process = 1, .time_ns = *time_ns, .length = 4096});
+    }
+}
+
+static void take_times(int fd, struct times *taken)
+{
+    struct trace_reader *r;
+    struct trace_record rec;
+    struct trace_sample_iter it;
+    struct trace_sample sample;
+    bool more;
+
+    assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
+    OK(trace_reader_open_fd(fd, "t", &r));
+    for (;;) {
+        OK(trace_reader_next(r, &rec, &more));
+        if (!more)
+            break;
+        if (rec.type == TRACE_mapping)
+            taken->ns[2][taken->count[2]++] = rec.mapping.time_ns;
+        if (rec.type != TRACE_samples)
+            continue;
+        uint32_t kind = rec.samples.event - 1;
+        trace_samples_begin(&it, &rec.samples, 1);
+        while (trace_samples_next(&it, &sample))
+            taken->ns[kind][taken->count[kind]++] = sample.time_ns;
+    }
+    trace_reader_close(r);
+}
+
+/* A clock's times are rounded, all others are exact, and nothing comes before what was before it. */
+static void test_times_of_a_clock(void **state)
+{
+    struct times *put = calloc(2, sizeof *put), *taken = put + 1;
+    struct trace_writer *w;
+    int fd = memory_file();
+    uint64_t time_ns = 1000000001;
+    uint32_t at[3] = {0}, rounded = 0, kept = 0;
+
+    (void)state;
+    assert_non_null(put);
+    OK(trace_writer_create(fd, "t", NULL, time_ns, &w));
+    define_basics(w);
+    trace_writer_put(w, TRACE_event, &(struct trace_event){.period = 1});
+    trace_writer_clock(w, 1, PERIOD_NS);
+    put_times(w, put, &time_ns);
+    OK(trace_writer_finish(w));
+    trace_writer_destroy(w);
+    take_times(fd, taken);
+    for (uint64_t newest_ns = 1000000001; at[0] < put->count[0];) {
+        int next = 0;
+        for (int kind = 1; kind < 3; kind++)
+            next = at[kind] < put->count[kind] && put->ns[kind][at[kind]] < put->ns[next][at[next]] ? kind : next;
+        uint64_t was_ns = put->ns[next][at[next]], is_ns = taken->ns[next][at[next]];
+        at[next]++;
+        assert_true(next ? is_ns == was_ns : is_ns <= was_ns && is_ns + GRAIN_NS > was_ns && is_ns >= newest_ns);
+        assert_true(next || is_ns == was_ns || is_ns % GRAIN_NS == 0);
+        rounded += is_ns % GRAIN_NS == 0;
+        kept += !next && is_ns == was_ns && is_ns % GRAIN_NS;
+        newest_ns = next ? was_ns : newest_ns;
+    }
+    for (int kind = 0; kind < 3; kind++)
+        assert_int_equal(put->count[kind], taken->count[kind]);
+    assert_true(rounded > TIMES / 4 && kept > TIMES / 16);
+    free(put);
+    close(fd);
+}
+
+/* The finer the interval the finer the times; and what an epoch says of its events ends with it. */
+static void test_grains_of_clocks(void **state)
+{
+    static const uint64_t cases[][2] = {{1001001, 256}, {10101010, 4096}, {UINT64_MAX, 4096}, {4096, 2}, {2048, 1}, {2047, 1}, {0, 1}};
+    const uint64_t time_ns = UINT64_C(1) << 40 | 0xfff;
+    struct times *taken = calloc(1, sizeof *taken);
+    struct trace_writer *w;
+    int fd = memory_file();
+
+    (void)state;
+    assert_non_null(taken);
+    OK(trace_writer_create(fd, "t", NULL, 0, &w));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        if (i)
+            trace_writer_new_epoch(w, 0);
+        define_basics(w);
+        trace_writer_sample(w, 1, &(struct trace_sample){.time_ns = time_ns, .thread = 1});
+        trace_writer_clock(w, 1, cases[i][0]);
+        trace_writer_sample(w, 1, &(struct trace_sample){.time_ns = time_ns, .thread = 1});
+    }
+    trace_writer_clock(w, 2, 1000);
+    assert_true(trace_writer_failed(w)); /* there is no such event */
+    trace_writer_destroy(w);
+    take_times(fd, taken);
+    assert_int_equal(taken->count[0], 2 * (sizeof cases / sizeof *cases - 1));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases - 1; i++) {
+        assert_int_equal(taken->ns[0][2 * i], time_ns);
+        assert_int_equal(taken->ns[0][2 * i + 1], time_ns & -cases[i][1]);
+    }
+    free(taken);
     close(fd);
 }
 
@@ -380,7 +550,7 @@ static void test_writer_keeps_the_rules(void **state)
         "t: not written: sample: event 3 is not defined",
         "t: not written: sample: no thread is named",
         "t: not written: sample: tuple 8 is not defined",
-        "t: not written: sample: unknown flags 0x80",
+        "t: not written: sample: unknown flags 0x100",
         "t: records of type 1 are not for callers to write",
         "t: records of type 3 define no id",
         "t: not written: module.segments: a list of 99999999 rows is too long",
@@ -418,7 +588,7 @@ static void test_writer_keeps_the_rules(void **state)
             trace_writer_sample(w, 1, &(struct trace_sample){.thread = 1, .tuple = 8});
             break;
         case 6:
-            trace_writer_sample(w, 1, &(struct trace_sample){.thread = 1, .flags = 128});
+            trace_writer_sample(w, 1, &(struct trace_sample){.thread = 1, .flags = 256});
             break;
         case 7:
             trace_writer_put(w, TRACE_epoch, &(struct trace_epoch){0});
@@ -661,14 +831,11 @@ static void test_pipe(void **state)
 
 static void assert_printed(const struct trace_record *rec, const char *expected)
 {
-    char *text = NULL;
-    size_t len = 0;
-    FILE *out = open_memstream(&text, &len);
+    struct buf text = {0};
 
-    trace_record_print(rec, out);
-    fclose(out);
-    assert_string_equal(text, expected);
-    free(text);
+    trace_record_print(rec, &text);
+    assert_string_equal(buf_cstr(&text), expected);
+    buf_deinit(&text);
 }
 
 static void test_print(void **state)
@@ -732,7 +899,7 @@ static void test_loss_classes(void **state)
 {
     static const uint32_t lost[] = {LOSS_ring_full,   LOSS_tick_skipped, LOSS_nested,   LOSS_process_gone,
                                     LOSS_time_unseen, LOSS_known_late,   LOSS_file_full, LOSS_epoch_full,
-                                    LOSS_wait_memory, LOSS_hit_quota};
+                                    LOSS_wait_memory, LOSS_hit_quota, LOSS_reader_slow};
     uint32_t found = 0;
 
     (void)state;
@@ -774,9 +941,12 @@ int main(void)
         cmocka_unit_test(test_interning),
         cmocka_unit_test(test_stacks),
         cmocka_unit_test(test_samples),
+        cmocka_unit_test(test_checked_samples),
         cmocka_unit_test(test_sample_size),
         cmocka_unit_test(test_epoch_due),
         cmocka_unit_test(test_epoch_ends_when_paid),
+        cmocka_unit_test(test_times_of_a_clock),
+        cmocka_unit_test(test_grains_of_clocks),
         cmocka_unit_test(test_epoch_full),
         cmocka_unit_test(test_size_limit),
         cmocka_unit_test(test_writer_keeps_the_rules),

@@ -545,7 +545,7 @@ static const struct newer_flags {
     uint32_t label_set;
 } newer_flags[] = {
     /* without a payload */
-    {.flags = 1 << 7, .value = 7},
+    {.flags = 1 << 16, .value = 7},
     {.flags = UINT64_C(1) << 31, .value = 7},
     {.flags = 0xffff00fc, .value = 7}, /* all that there are */
     /* with one, of any length */

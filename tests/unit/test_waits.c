@@ -23,6 +23,7 @@ static struct error *put(void *fixture, const struct wire_sample *m, uint32_t le
     struct buf *ctx = &((struct fixture *)fixture)->text;
 
     assert_int_equal(len_bytes, sizeof *m + 8);
+    assert_true(!m->waited_ns == !!(m->flags & WIRE_LASTS)); /* only the last part of a kind knows its length */
     assert_int_equal(*(const uint64_t *)(m + 1), m->tid * UINT64_C(1000)); /* the stack is the one that was kept */
     buf_printf(ctx, "%u %" PRIu64 " %" PRIu64 " %u%s", m->tid, (uint64_t)m->time_ns, (uint64_t)m->period, m->wait_kind,
                m->flags & WIRE_CONTINUES ? "+" : "");

@@ -259,6 +259,282 @@ static void check_faults(const char *path, struct space *space)
     assert_true((lineless > 0) == (space->layout.code_tlbc != 0));
 }
 
+static void put(struct space *space, uint64_t address, uint64_t value)
+{
+    assert_true(space_add(space, address, &value, 8));
+}
+
+/* ---- 3.11: coroutines that an exception was thrown through ---- */
+
+/* A frame, and the record of the activation that the walk takes it for one of. */
+struct placed {
+    uint64_t frame, record;
+};
+
+/*
+ * Leaves the frames of a walk in `placed`, the newest first, and adds to the recording what it lacks of 3.11's records: which
+ * frame each was running. Returns how many frames there are.
+ */
+static uint32_t place_frames(struct space *space, struct placed *placed, uint32_t max)
+{
+    struct played p = {.space = space};
+    const struct py_layout *l = &space->layout;
+    uint32_t count = 0;
+    bool begins = true;
+    int ended;
+
+    assert_int_equal(run(&p), LOSS_complete);
+    uint64_t tstate = walk.result.tstate;
+    configure(&p);
+    walk.result.tstate = tstate;
+    assert_int_equal(walk_begin(&walk), 0);
+    do {
+        assert_true(count < max);
+        placed[count++] = (struct placed){walk.cursor.frame, walk.cursor.cframe};
+        if (l->frame_kind == PY_FRAMES_ENTRY && begins)
+            assert_true(space_add(space, walk.cursor.cframe + l->cframe_current_frame, &walk.cursor.frame, 8));
+        ended = walk_step(&walk, entries);
+        begins = walk.cursor.run_ended;
+    } while (!ended);
+    assert_int_equal(walk.result.end, LOSS_complete);
+    return count;
+}
+
+/*
+ * Takes the activations of each run of one generator away, as throw() has none, from the newest on: the activation before
+ * is then said to run that generator. The frames stay, and the generator's is in the run of what it waits for.
+ */
+static void check_thrown(const char *path, struct space *space)
+{
+    struct placed placed[64];
+    struct played p = {.space = space};
+    const struct py_layout *l = &space->layout;
+    uint32_t thrown = 0;
+
+    if (l->frame_kind != PY_FRAMES_ENTRY)
+        return;
+    uint32_t count = place_frames(space, placed, sizeof placed / sizeof *placed);
+    assert_int_equal(run(&p), LOSS_complete);
+    uint32_t entry_count = walk.result.entry_count;
+    memcpy(truth, entries, entry_count * sizeof *truth);
+    for (uint32_t i = 1; i + 1 < count; i++) {
+        uint64_t newer = placed[i - 1].record, record = placed[i].record, older = placed[i + 1].record;
+        uint8_t owner = 0;
+        assert_true(space_read(space, placed[i].frame + l->frame_owner, &owner, 1));
+        if (owner != PY_OWNER_GENERATOR || newer == record || older == record)
+            continue;
+        put(space, newer + l->cframe_previous, older);
+        put(space, older + l->cframe_current_frame, placed[i].frame);
+        placed[i].record = newer;
+        thrown++;
+        /* [frames] [newer's end] [generator] [its end]: the last goes, the two before change places. */
+        for (uint32_t k = 2; k < entry_count; k++) {
+            if (truth[k].address == (record | WIRE_RUN)) {
+                struct wire_python generator = truth[k - 1];
+                truth[k - 1] = truth[k - 2];
+                truth[k - 2] = generator;
+                memmove(&truth[k], &truth[k + 1], (entry_count - k - 1) * sizeof *truth);
+                entry_count--;
+            }
+        }
+        assert_int_equal(run(&p), LOSS_complete);
+        assert_int_equal(walk.result.entry_count, entry_count);
+        assert_memory_equal(entries, truth, entry_count * sizeof *truth);
+        assert_int_equal(walk.result.restarts, 0);
+    }
+    if (!thrown)
+        fail_msg("%s: no generator that waits for another activation", path);
+}
+
+static void test_thrown(void **state)
+{
+    (void)state;
+    for_each(check_thrown);
+}
+
+/* ---- frames of which nothing has to be read ---- */
+
+static struct live_stack live;
+static struct walk_codes known_codes;
+
+/* The part of the stack that holds the records and shims of `count` entries of `truth`, as far as it was recorded. */
+static void read_stack(const struct space *space, uint32_t count)
+{
+    uint64_t first = UINT64_MAX, last = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t record = truth[i].address & WIRE_ADDRESS;
+        /* The outermost record of 3.11 lies in the thread's state. */
+        if (!(truth[i].address & WIRE_RUN) || record - space->stack_pointer > LIVE_STACK_MASK)
+            continue;
+        first = record < first ? record : first;
+        last = record > last ? record : last;
+    }
+    assert_true(first <= last);
+    live = (struct live_stack){.start = first, .len_bytes = last - first + 128};
+    assert_true(live.len_bytes <= LIVE_STACK_MASK);
+    for (uint64_t at = 0; at < live.len_bytes; at += 8)
+        space_read(space, first + at, live.bytes + at, 8);
+}
+
+/* What a walk came to where the code objects are those in `known_codes`. */
+struct known_walk {
+    uint32_t end, count, steps, slow, reads; /* `slow`: frames that walk_fast() left alone */
+    struct wire_python entries[WIRE_PYTHON_MAX];
+};
+
+/* `counter` as in walk_codes; `stack` may be NULL; without `fast` walk_step() makes each step. */
+static void run_known(struct space *space, uint32_t counter, const struct live_stack *stack, bool fast, struct known_walk *out)
+{
+    struct played p = {.space = space};
+    uint64_t tstate = walk.result.tstate;
+    int stepped;
+
+    configure(&p);
+    walk.codes = known_codes;
+    walk.codes.counter = counter;
+    walk.live = stack;
+    walk.result.tstate = tstate;
+    out->slow = 0;
+    if (!walk_begin(&walk)) {
+        do {
+            stepped = fast && walk_fast(&walk, out->entries);
+            out->slow += !stepped;
+        } while (stepped || !walk_step(&walk, out->entries));
+    }
+    out->end = walk.result.end;
+    out->count = walk.result.entry_count;
+    out->steps = walk.cursor.steps;
+    out->reads = p.reads;
+}
+
+static void assert_same_walk(const struct known_walk *a, const struct known_walk *b)
+{
+    assert_int_equal(a->end, b->end);
+    assert_int_equal(a->count, b->count);
+    assert_int_equal(a->steps, b->steps);
+    assert_memory_equal(a->entries, b->entries, a->count * sizeof *a->entries);
+}
+
+/* Leaves the frames of the newest `steps` in `frames`, the newest first. */
+static uint32_t list_frames(struct space *space, uint64_t tstate, uint64_t *frames, uint32_t max)
+{
+    struct played p = {.space = space};
+    uint32_t count = 0;
+
+    configure(&p);
+    walk.result.tstate = tstate;
+    assert_int_equal(walk_begin(&walk), 0);
+    do {
+        assert_true(count < max);
+        frames[count++] = walk.cursor.frame;
+    } while (!walk_step(&walk, entries));
+    assert_int_equal(walk.result.end, LOSS_complete);
+    return count;
+}
+
+/* Whatever a frame holds, walk_fast() makes of it what walk_step() does. Returns how many of the changes ended the walk. */
+static uint32_t check_changes(struct space *space, const struct known_walk *whole, const uint64_t *frames, uint32_t count, uint32_t at)
+{
+    static struct known_walk fast, slow;
+    const struct py_layout *l = &space->layout;
+    const uint32_t fields[] = {l->frame_code, l->frame_previous, l->frame_instr, l->frame_owner,
+                               l->frame_is_entry != PY_NONE ? l->frame_is_entry : l->frame_owner};
+    const uint64_t values[] = {0, 1, 2, 3, 4, 5, ~0ull, 1ull << 63, frames[at], frames[at / 2], frames[count - 1],
+                               frames[at] + 8, whole->entries[0].address & WIRE_ADDRESS,
+                               (whole->entries[0].address & WIRE_ADDRESS) + l->code_bytecode - 2};
+    uint32_t ended = 0;
+
+    for (size_t f = 0; f < sizeof fields / sizeof *fields; f++) {
+        uint64_t word = 0, lies = frames[at] + fields[f];
+        size_t len = fields[f] == l->frame_owner || fields[f] == l->frame_is_entry ? 1 : 8;
+        assert_true(space_read(space, lies, &word, len));
+        for (size_t v = 0; v < sizeof values / sizeof *values; v++) {
+            assert_true(space_add(space, lies, &values[v], len));
+            read_stack(space, whole->count);
+            for (int again = 0; again < 2; again++) {
+                run_known(space, again ? UINT32_MAX : 0, &live, false, &slow);
+                run_known(space, again ? UINT32_MAX : 0, &live, true, &fast);
+                assert_same_walk(&fast, &slow);
+                ended += slow.end != LOSS_complete;
+            }
+        }
+        assert_true(space_add(space, lies, &word, len));
+    }
+    return ended;
+}
+
+/* Code objects of which it is known that they could not be read, and that they are none. */
+static void check_states(struct space *space)
+{
+    static struct known_walk fast, slow;
+    const uint8_t states[] = {LOSS_code_fault, LOSS_bad_code};
+
+    for (uint32_t i = 0; i < WALK_CODES * 2; i++) {
+        struct walk_code *code = &known_codes.seen[i / 2];
+        if (!code->address)
+            continue;
+        code->state = states[i % 2];
+        run_known(space, UINT32_MAX, &live, false, &slow);
+        run_known(space, UINT32_MAX, &live, true, &fast);
+        assert_same_walk(&fast, &slow);
+        code->state = 0;
+    }
+}
+
+/* Each frame in the window, and each record and shim on the stack, is stepped over by walk_fast(), to the same entries. */
+static void check_known(const char *path, struct space *space)
+{
+    static struct known_walk first, slow, fast;
+    struct played p = {.space = space};
+    struct placed placed[64];
+    const struct py_layout *l = &space->layout;
+    uint64_t frames[64], tstate;
+    uint32_t reads = UINT32_MAX, ended = 0;
+
+    (void)path;
+    if (l->frame_kind == PY_FRAMES_OBJECT || l->code_tlbc)
+        return;
+    place_frames(space, placed, sizeof placed / sizeof *placed);
+    assert_int_equal(run(&p), LOSS_complete);
+    tstate = walk.result.tstate;
+    memcpy(truth, entries, walk.result.entry_count * sizeof *truth);
+    read_stack(space, walk.result.entry_count);
+    memset(&known_codes, 0, sizeof known_codes);
+    run_known(space, 0, NULL, false, &first);
+    assert_int_equal(first.end, LOSS_complete);
+    assert_memory_equal(first.entries, truth, first.count * sizeof *truth);
+    known_codes = walk.codes;
+    for (int stack = 0; stack < 2; stack++) {
+        run_known(space, UINT32_MAX, stack ? &live : NULL, false, &slow);
+        run_known(space, UINT32_MAX, stack ? &live : NULL, true, &fast);
+        assert_same_walk(&slow, &first);
+        assert_same_walk(&fast, &first);
+        assert_int_equal(fast.reads, slow.reads);
+        assert_true(fast.reads < reads && slow.slow == slow.steps + 1);
+        reads = fast.reads < first.reads ? fast.reads : first.reads;
+        /* Left alone are those that cost a read, the outermost, and where a record is checked. */
+        assert_true(fast.slow <= fast.reads + 1);
+    }
+    assert_true(3 * fast.slow <= fast.steps);
+    /* Once the counter is another one, all are read again. */
+    run_known(space, 0, NULL, true, &fast);
+    assert_same_walk(&fast, &first);
+    assert_int_equal(fast.reads, first.reads);
+    known_codes = walk.codes;
+    check_states(space);
+    uint32_t count = list_frames(space, tstate, frames, sizeof frames / sizeof *frames);
+    for (uint32_t i = 0; i < count; i++)
+        ended += check_changes(space, &first, frames, count, i);
+    assert_true(ended > 2 * count);
+}
+
+static void test_known(void **state)
+{
+    (void)state;
+    for_each(check_known);
+}
+
 static void test_faults(void **state)
 {
     (void)state;
@@ -266,11 +542,6 @@ static void test_faults(void **state)
 }
 
 /* ---- an activation that is half made (3.11, 3.12) ---- */
-
-static void put(struct space *space, uint64_t address, uint64_t value)
-{
-    assert_true(space_add(space, address, &value, 8));
-}
 
 /* A recording to which a half-made activation is added, and what is known of it. */
 struct half_made {
@@ -978,7 +1249,8 @@ int main(void)
         cmocka_unit_test(test_ring), cmocka_unit_test(test_deep), cmocka_unit_test(test_tls),
         cmocka_unit_test(test_gil), cmocka_unit_test(test_maker), cmocka_unit_test(test_interpreter),
         cmocka_unit_test(test_task), cmocka_unit_test(test_bytecode), cmocka_unit_test(test_fingerprint),
-        cmocka_unit_test(test_records), cmocka_unit_test(test_objects),
+        cmocka_unit_test(test_records), cmocka_unit_test(test_objects), cmocka_unit_test(test_known),
+        cmocka_unit_test(test_thrown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

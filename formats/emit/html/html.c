@@ -34,6 +34,7 @@ struct html {
     struct emit_options options;
     FILE *out;
     struct html_stacks stacks;
+    struct spool spool;    /* of the samples, unless it shares one */
     struct html_samples samples;
     struct html_numbers processes, threads, label_sets;
     VEC(uint64_t) periods; /* by event: the value of its first sample; HTML_NO_PERIOD: it has none */
@@ -51,7 +52,8 @@ static struct error *html_begin(const struct emit_model *model, const struct emi
     h->options = *options;
     h->out = out;
     html_stacks_init(&h->stacks, model, &h->options);
-    html_samples_init(&h->samples, options->limits);
+    spool_init(&h->spool);
+    html_samples_init(&h->samples, options->limits, options->spool ? options->spool : &h->spool);
     h->processes.number_of.limits = h->threads.number_of.limits = h->label_sets.number_of.limits = options->limits;
     *state = h;
     return html_numbers_find(&h->label_sets, 0, &number) ? NULL : error_no_memory(); /* the empty one is number 0 */
@@ -192,6 +194,7 @@ static void html_destroy(void *state)
         return;
     html_stacks_deinit(&h->stacks);
     html_samples_deinit(&h->samples);
+    spool_deinit(&h->spool);
     html_numbers_deinit(&h->processes);
     html_numbers_deinit(&h->threads);
     html_numbers_deinit(&h->label_sets);

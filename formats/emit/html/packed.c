@@ -4,12 +4,14 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "formats/base/base64.h"
 
 enum {
     PLAIN_BYTES = 4096, /* compressed at once */
     BLOCK_BYTES = 1 << 14,
+    KEPT_BYTES = 1 << 16, /* in memory, if there is a temporary file */
     BASE64_THREES = 1024, /* written at once */
     LEVEL = 6,
     WINDOW_BITS = 13,
@@ -33,6 +35,7 @@ void html_packed_deinit(struct html_packed *p)
     end_stream(p);
     buf_deinit(&p->plain);
     buf_deinit(&p->packed);
+    spool_list_deinit(&p->stored);
     limits_give(p->limits, p->taken_bytes);
     p->taken_bytes = 0;
 }
@@ -59,6 +62,21 @@ static struct error *begin_stream(struct html_packed *p)
     return NULL;
 }
 
+/* Moves what is in memory to the temporary file, but for less than a run. */
+static struct error *store(struct html_packed *p)
+{
+    size_t len = p->packed.len_bytes / sizeof(struct spool_run) * sizeof(struct spool_run), rest = p->packed.len_bytes - len;
+
+    if (!p->stored.run_cap && !take(p, SPOOL_BLOCK_RUNS * sizeof(struct spool_run)))
+        return error_no_memory();
+    TRY(spool_add_bytes(p->spool, &p->stored, p->packed.data, len));
+    memmove(p->packed.data, p->packed.data + len, rest);
+    p->packed.len_bytes = rest;
+    limits_give(p->limits, len);
+    p->taken_bytes -= len;
+    return NULL;
+}
+
 /* Compresses what is in `plain`; with Z_FINISH to the end. */
 static struct error *compress_plain(struct html_packed *p, int flush)
 {
@@ -81,7 +99,7 @@ static struct error *compress_plain(struct html_packed *p, int flush)
             return error_no_memory();
     } while (!p->stream->avail_out);
     buf_clear(&p->plain);
-    return NULL;
+    return p->spool && p->packed.len_bytes >= KEPT_BYTES ? store(p) : NULL;
 }
 
 struct error *html_packed_put(struct html_packed *p, const void *data, size_t len_bytes)
@@ -105,24 +123,60 @@ struct error *html_packed_put_number(struct html_packed *p, uint64_t number)
     return p->plain.bad || p->plain.len_bytes >= PLAIN_BYTES ? compress_plain(p, Z_NO_FLUSH) : NULL;
 }
 
-static struct error *write_base64(const uint8_t *data, size_t len_bytes, FILE *out)
+/* Text of base64 on its way out: whole groups of three bytes at a time, as one text has no gaps. */
+struct encoder {
+    FILE *out;
+    size_t len_bytes;
+    uint8_t data[3 * BASE64_THREES];
+};
+
+static struct error *write_encoded(struct encoder *e)
 {
     char text[4 * BASE64_THREES];
+    size_t len = e->len_bytes ? base64_encode(e->data, e->len_bytes, text) : 0;
 
-    for (size_t i = 0; i < len_bytes; i += 3 * BASE64_THREES) {
-        size_t left = len_bytes - i, part = left < 3 * BASE64_THREES ? left : 3 * BASE64_THREES;
-        if (fwrite(text, base64_encode(data + i, part, text), 1, out) != 1)
-            return error_os(errno, "cannot write the page");
+    e->len_bytes = 0;
+    return len && fwrite(text, len, 1, e->out) != 1 ? error_os(errno, "cannot write the page") : NULL;
+}
+
+static struct error *encode(struct encoder *e, const void *data, size_t len_bytes)
+{
+    const uint8_t *from = data;
+
+    while (len_bytes) {
+        size_t room = sizeof e->data - e->len_bytes, part = len_bytes < room ? len_bytes : room;
+        memcpy(e->data + e->len_bytes, from, part);
+        e->len_bytes += part;
+        from += part;
+        len_bytes -= part;
+        if (e->len_bytes == sizeof e->data)
+            TRY(write_encoded(e));
     }
     return NULL;
 }
 
+static struct error *encode_stored(struct encoder *e, const struct html_packed *p)
+{
+    struct spool_reader reader = {.spool = p->spool, .list = &p->stored};
+    const struct spool_run *run;
+    struct error *err;
+
+    while (!(err = spool_next(&reader, &run)) && run && !(err = encode(e, run, sizeof *run)))
+        ;
+    spool_reader_deinit(&reader);
+    return err;
+}
+
 struct error *html_packed_write(struct html_packed *p, const char *id, uint64_t count, FILE *out)
 {
+    struct encoder e = {.out = out};
+
     TRY(compress_plain(p, Z_FINISH));
     end_stream(p);
     fprintf(out, "<script type=\"text/plain\" id=\"%s\" data-count=\"%" PRIu64 "\">", id, count);
-    TRY(write_base64(p->packed.data, p->packed.len_bytes, out));
+    TRY(encode_stored(&e, p));
+    TRY(encode(&e, p->packed.data, p->packed.len_bytes));
+    TRY(write_encoded(&e));
     fputs("</script>\n", out);
     return NULL;
 }

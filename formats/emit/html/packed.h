@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The data of a page: bytes that are compressed as they come (a zlib stream, which browsers unpack by themselves), kept in
- * memory, and written as base64 in an element that is no markup and no script. Nothing that a trace says can end it.
+ * memory or, what grows with the samples, in a temporary file, and written as base64 in an element that is no markup and no script. Nothing that a trace says can end it.
  */
 #ifndef FORMATS_EMIT_HTML_PACKED_H
 #define FORMATS_EMIT_HTML_PACKED_H
@@ -13,10 +13,13 @@
 #include "formats/base/buf.h"
 #include "formats/base/err.h"
 #include "formats/base/limits.h"
+#include "formats/emit/spool.h"
 
-/* {.limits = …} is empty. The compressor, of some 100 KB, is made when there is enough to compress. */
+/* {.limits = …, .spool = …} is empty. The compressor, of some 100 KB, is made when there is enough to compress. */
 struct html_packed {
     struct limits *limits; /* borrowed; NULL: none */
+    struct spool *spool;   /* borrowed: where most of it is put when it is long; NULL: nowhere */
+    struct spool_list stored;
     struct buf plain;      /* what was not given to the compressor yet */
     struct buf packed;
     z_stream *stream;        /* NULL: not begun, or ended */

@@ -7,11 +7,11 @@ static const char *const ids[] = {
     [HTML_SAMPLE_FLAGS] = "sample-flags", [HTML_SAMPLE_CAPTURE] = "sample-capture",
 };
 
-void html_samples_init(struct html_samples *s, struct limits *limits)
+void html_samples_init(struct html_samples *s, struct limits *limits, struct spool *spool)
 {
     *s = (struct html_samples){0};
     for (int i = 0; i < HTML_SAMPLE_COLUMNS; i++)
-        s->columns[i].packed.limits = limits;
+        s->columns[i].packed = (struct html_packed){.limits = limits, .spool = spool};
 }
 
 void html_samples_deinit(struct html_samples *s)

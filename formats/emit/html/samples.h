@@ -32,7 +32,8 @@ struct html_samples {
     uint64_t count;
 };
 
-void html_samples_init(struct html_samples *s, struct limits *limits);
+/* Both are borrowed; `spool` takes what is too long for memory. */
+void html_samples_init(struct html_samples *s, struct limits *limits, struct spool *spool);
 void html_samples_deinit(struct html_samples *s);
 /* A row: a number for each column. */
 struct error *html_samples_add(struct html_samples *s, const uint64_t row[HTML_SAMPLE_COLUMNS]);

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbolize/live/page.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "formats/base/clock.h"
+#include "formats/base/columns.h"
+#include "symbolize/live/page_head.h"
+
+enum { LEAST_ROWS = 3, LEAST_COLUMNS = 20, NARROW_COLUMNS = 60 };
+
+void live_page_deinit(struct live_page *p)
+{
+    for (size_t i = 0; i < p->lines.cap; i++)
+        buf_deinit(&p->lines.data[i].text);
+    VEC_DEINIT(&p->lines);
+    live_rows_deinit(&p->rows);
+}
+
+/* Empty lines, with the memory that they had. */
+static bool begin(struct live_page *p, size_t count)
+{
+    size_t before = p->lines.cap;
+
+    if (!VEC_RESERVE(&p->lines, count))
+        return false;
+    memset(p->lines.data + before, 0, (p->lines.cap - before) * sizeof *p->lines.data);
+    for (size_t i = 0; i < count; i++) {
+        buf_clear(&p->lines.data[i].text);
+        p->lines.data[i].look = LIVE_PLAIN;
+    }
+    p->lines.count = count;
+    p->used = 0;
+    return true;
+}
+
+static struct buf *add_line(struct live_page *p, enum live_look look)
+{
+    struct live_line *line = &p->lines.data[p->used < p->lines.count ? p->used++ : p->lines.count - 1];
+
+    line->look = look;
+    return &line->text;
+}
+
+static double share(uint64_t part, uint64_t whole)
+{
+    return whole ? 100.0 * (double)part / (double)whole : 0;
+}
+
+/* A share in six columns; nothing where it is nothing. */
+static void put_share(struct buf *out, uint64_t part, uint64_t whole)
+{
+    if (part)
+        buf_printf(out, "%6.1f ", share(part, whole));
+    else
+        buf_put_str(out, "       ");
+}
+
+/* The same in less room, for many columns of shares. */
+static void put_narrow_share(struct buf *out, uint64_t part, uint64_t whole)
+{
+    double percent = share(part, whole);
+
+    if (part)
+        buf_printf(out, "%5.*f ", percent < 999.5 ? 1 : 0, percent);
+    else
+        buf_put_str(out, "      ");
+}
+
+/* Seconds in nine columns; what is no time as it is. */
+static void put_amount(struct buf *out, uint64_t amount, bool is_time)
+{
+    double s = (double)amount / (double)NS_PER_S;
+
+    if (is_time)
+        buf_printf(out, "%9.*f ", s < 100000 ? 2 : 0, s);
+    else if (amount < 1000000000)
+        buf_printf(out, "%9" PRIu64 " ", amount);
+    else
+        buf_printf(out, "%8.1fG ", (double)amount / 1e9);
+}
+
+/* ---- tables ---- */
+
+static const char *mark(const struct live_view *v, enum live_sort sort)
+{
+    return v->sort == sort ? "*" : " ";
+}
+
+static void put_function_titles(struct buf *out, const struct live_view *v, bool is_time, bool narrow)
+{
+    const char *unit = is_time ? " s" : "  ";
+
+    buf_printf(out, " %%self%s%%total%s", mark(v, LIVE_SORT_SELF), mark(v, LIVE_SORT_TOTAL));
+    if (!narrow)
+        buf_printf(out, "   self%s%s  total%s%s", unit, mark(v, LIVE_SORT_ALL_SELF), unit, mark(v, LIVE_SORT_ALL_TOTAL));
+    buf_printf(out, "%s%s%s", v->by_line ? "line" : "function", v->python_only ? " of Python" : "",
+               v->measure == LIVE_WAITED ? " that waits" : "");
+}
+
+static void put_place(struct buf *out, const struct live_place *place)
+{
+    buf_put_str(out, place->function);
+    if (place->kind == EMIT_PYTHON && place->line)
+        buf_printf(out, " (%s:%u)", place->file, place->line);
+    else if (place->kind == EMIT_PYTHON)
+        buf_printf(out, " (%s)", place->file);
+    else if (place->kind == EMIT_KERNEL)
+        buf_put_str(out, " [kernel]");
+    else if (*place->file && strncmp(place->function, "[", 1) != 0)
+        buf_printf(out, *place->file == '[' ? " %s" : " [%s]", place->file);
+}
+
+static void put_function_row(struct live_page *p, const struct live_tally *t, const struct live_view *v, const struct live_row *row,
+                             bool narrow, struct buf *out)
+{
+    const struct live_places *places = live_tally_places(t, v->by_line ? LIVE_BY_LINE : LIVE_BY_FUNCTION);
+    bool is_time = live_tally_figures(t)->is_time || v->measure == LIVE_WAITED;
+
+    put_share(out, row->now.self, p->rows.whole_now);
+    put_share(out, row->now.total, p->rows.whole_now);
+    if (!narrow) {
+        put_amount(out, row->all.self, is_time);
+        put_amount(out, row->all.total, is_time);
+    }
+    put_place(out, &places->list.data[row->number]);
+}
+
+static void put_thread_titles(struct buf *out, const struct live_figures *f, const struct live_view *v, bool narrow)
+{
+    buf_put_str(out, f->is_time || !*f->event ? " %CPU " : "%part ");
+    if (!narrow) {
+        buf_put_str(out, "%held ");
+        if (f->has_waits)
+            buf_put_str(out, "%wGIL %lock %runq %wait ");
+    }
+    buf_printf(out, "%s%s", v->measure == LIVE_WAITED ? " waited s " : f->is_time ? "    CPU s " : "    total ",
+               v->table == LIVE_PROCESSES ? "process" : "thread, process");
+}
+
+static void put_waits(struct buf *out, const struct live_figures *f, const struct live_deeds *d)
+{
+    uint64_t gil = d->wait_ns[EMIT_WAIT_GIL], lock = d->wait_ns[EMIT_WAIT_LOCK];
+    uint64_t run_queue = d->wait_ns[EMIT_WAIT_RUN_QUEUE] + d->wait_ns[EMIT_WAIT_PREEMPTED];
+
+    put_narrow_share(out, gil, f->length_ns);
+    put_narrow_share(out, lock, f->length_ns);
+    put_narrow_share(out, run_queue, f->length_ns);
+    put_narrow_share(out, d->ns[LIVE_WAITED] - gil - lock - run_queue, f->length_ns);
+}
+
+static void put_thread_row(const struct live_tally *t, const struct live_view *v, const struct live_row *row, bool narrow,
+                           struct buf *out)
+{
+    const struct live_figures *f = live_tally_figures(t);
+    const struct live_thread *thread = &live_tally_threads(t)->list.data[row->number];
+
+    put_narrow_share(out, row->deeds.ns[LIVE_RAN], f->is_time ? f->length_ns : f->all.ns[LIVE_RAN]);
+    if (!narrow) {
+        put_narrow_share(out, row->deeds.gil_held_ns, f->length_ns);
+        if (f->has_waits)
+            put_waits(out, f, &row->deeds);
+    }
+    put_amount(out, row->all.self, f->is_time || v->measure == LIVE_WAITED);
+    if (!row->number)
+        buf_put_str(out, "[others]");
+    else if (v->table == LIVE_PROCESSES)
+        buf_printf(out, "%s %u", thread->process, thread->pid);
+    else
+        buf_printf(out, "%s %u, %s %u", thread->name, thread->tid, thread->process, thread->pid);
+}
+
+static void put_rows(struct live_page *p, const struct live_tally *t, struct live_view *v, size_t left, bool narrow)
+{
+    const struct live_threads *threads = live_tally_threads(t);
+
+    p->table_rows = left;
+    live_view_fit(v, p->rows.list.count, left);
+    for (size_t i = v->top; i < p->rows.list.count && i < v->top + left; i++) {
+        const struct live_row *row = &p->rows.list.data[i];
+        struct buf *out = add_line(p, i == v->cursor && v->table != LIVE_FUNCTIONS ? LIVE_REVERSE : LIVE_PLAIN);
+        if (v->table == LIVE_FUNCTIONS)
+            put_function_row(p, t, v, row, narrow, out);
+        else
+            put_thread_row(t, v, row, narrow, out);
+    }
+    if (v->table == LIVE_FUNCTIONS || v->cursor >= p->rows.list.count)
+        return;
+    const struct live_thread *thread = &threads->list.data[p->rows.list.data[v->cursor].number];
+    p->pick = (struct live_pick){thread->pid, v->table == LIVE_THREADS ? thread->tid : 0};
+}
+
+/* The table in what is left of the screen, but for the last line. */
+static void put_table(struct live_page *p, const struct live_tally *t, struct live_view *v, size_t columns)
+{
+    const struct live_figures *f = live_tally_figures(t);
+    bool narrow = columns < NARROW_COLUMNS, is_time = f->is_time || v->measure == LIVE_WAITED;
+    struct buf *titles = add_line(p, LIVE_REVERSE);
+    size_t left = p->lines.count - 1 - p->used;
+
+    if (v->table == LIVE_FUNCTIONS)
+        put_function_titles(titles, v, is_time, narrow);
+    else
+        put_thread_titles(titles, f, v, narrow);
+    while (columns_of(titles->data, titles->len_bytes) < columns && !titles->bad)
+        buf_put_str(titles, " ");
+    put_rows(p, t, v, left, narrow);
+}
+
+static void put_help(struct live_page *p)
+{
+    static const char *const lines[] = {
+        "%self, %total: of the last interval; self, total: since the start",
+        "",
+        " 1 2 3 4   sort by that column (s: by the next one)",
+        " f         functions",
+        " t p       threads, processes: arrows and Enter choose one, a shows all again",
+        " w         time on CPUs, or time that threads waited (pycap --wall)",
+        " l         lines instead of functions",
+        " y         Python alone",
+        " /         rows whose name has a text; Esc forgets it",
+        " arrows    scroll; so do Page Up, Page Down, Home, End",
+        " Space     stand still, and go on",
+        " + -       longer, shorter intervals",
+        " Esc       back",
+        " q         end",
+    };
+
+    for (size_t i = 0; i < sizeof lines / sizeof *lines && p->used + 1 < p->lines.count; i++)
+        buf_put_str(add_line(p, LIVE_PLAIN), lines[i]);
+}
+
+static void put_keys(struct live_page *p, const struct live_view *v, const struct live_figures *f)
+{
+    struct buf *out;
+
+    p->used = p->lines.count - 1;
+    out = add_line(p, LIVE_BOLD);
+    if (v->help)
+        buf_put_str(out, "any key: back");
+    else if (v->searching)
+        buf_printf(out, "/%s_", v->search);
+    else if (f->ended)
+        buf_printf(out, "%s: q ends, ? for keys", f->ending);
+    else
+        buf_put_str(out, "q end  ? keys  1-4 sort  f t p tables  w waits  l lines  y Python  / search");
+}
+
+bool live_page_make(struct live_page *p, struct live_tally *t, struct live_view *v, size_t screen_rows, size_t screen_columns)
+{
+    bool ok;
+
+    p->pick = (struct live_pick){0};
+    if (!begin(p, screen_rows ? screen_rows : 1))
+        return false;
+    if (screen_rows < LEAST_ROWS || screen_columns < LEAST_COLUMNS) {
+        buf_put_str(add_line(p, LIVE_PLAIN), "too small");
+        return true;
+    }
+    live_tally_lock(t);
+    const struct live_figures *f = live_tally_figures(t);
+    p->serial = f->serial;
+    ok = live_rows_make(&p->rows, t, v);
+    if (ok && v->help) {
+        put_help(p);
+    } else if (ok) {
+        struct live_head head = {.tally = t, .view = v, .columns = screen_columns};
+        size_t room = screen_rows > LIVE_HEAD_LINES + 5 ? LIVE_HEAD_LINES : screen_rows > 7 ? 2 : screen_rows > 4 ? 1 : 0;
+        for (size_t i = 0; i < room; i++) {
+            /* Lines that say nothing are left out. */
+            if (live_head_put(&head, (enum live_head_line)i, &p->lines.data[p->used].text))
+                add_line(p, LIVE_PLAIN);
+        }
+        put_table(p, t, v, screen_columns);
+    }
+    put_keys(p, v, f);
+    live_tally_unlock(t);
+    for (size_t i = 0; i < p->used; i++)
+        ok = ok && !p->lines.data[i].text.bad;
+    return ok;
+}

@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+Unwind rows are cached by address: programs that do all they can to make an address mean something else. Each stack is
+unwound a second time without the cache (pycap record --check-unwind), and where the program says what it did, compared with that.
+"""
+import os
+import pathlib
+import re
+import struct
+import subprocess
+import textwrap
+import threading
+import time
+
+import pytest
+
+from conftest import PYTHON
+
+# Calls its argument from a frame of so many bytes. The return address is the same whatever the size. An address of code lies
+# in the frame where another size would have its own return address: to be taken for it.
+THROUGH = """
+.text
+.p2align 12
+.globl through_{name}
+.type through_{name}, @function
+through_{name}:
+    .cfi_startproc
+    .byte 0x48, 0x81, 0xec
+    .long {size}
+    .cfi_adjust_cfa_offset {size}
+1:  lea 1b(%rip), %rax
+    .byte 0x48, 0x89, 0x84, 0x24
+    .long {decoy}
+    call *%rdi
+    .byte 0x48, 0x81, 0xc4
+    .long {size}
+    .cfi_adjust_cfa_offset -{size}
+    ret
+    .cfi_endproc
+.size through_{name}, . - through_{name}
+.section .note.GNU-stack,"",@progbits
+"""
+
+# Maps the code of both libraries at one address in turns, and spins below it: first as settling_0, settling_1 and so on until the
+# turn's file is there, which is when pycap knows the mapping, then under the name of the library.
+ONE_ADDRESS = """
+import ctypes, os, sys, time
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+files = [(os.open(path, os.O_RDONLY), int(offset)) for path, offset in zip(sys.argv[1:5:2], sys.argv[2:5:2])]
+place = libc.mmap(None, 4096, 0, 0x22, -1, 0)
+def until(end):
+    while time.monotonic() < end:
+        sum(range(200))
+def spin_a(): until(time.monotonic() + 0.5)
+def spin_b(): until(time.monotonic() + 0.5)
+def work(i, spin):
+    exec(f"def settling_{i}():\\n    while not exists(gate): sum(range(200))\\nsettling_{i}()",
+         {"exists": os.path.exists, "gate": f"{sys.argv[5]}.{i}"})
+    spin()
+for i in range(8):
+    fd, offset = files[i % 2]
+    assert libc.mmap(place, 4096, 5, 0x12, fd, offset) == place
+    spin = (spin_a, spin_b)[i % 2]
+    callback = ctypes.CFUNCTYPE(None)(lambda: work(i, spin))
+    ctypes.CFUNCTYPE(None, ctypes.c_void_p)(place)(ctypes.cast(callback, ctypes.c_void_p))
+"""
+
+UNWOUND = re.compile(r"([\d,]+) native stacks? (?:was|were) unwound with and without cached rows: (\d+) differed. "
+                     r"([\d.]+) % of (\d+) frames had a cached row; (\d+) tables? w")
+
+
+def check(said, stacks, cached):
+    """Enough stacks were compared, enough of their rows cached, and none differed. Returns the tables that were taken out."""
+    found = UNWOUND.search(said)
+    assert found, said
+    assert int(found[2]) == 0, said
+    assert int(found[1].replace(",", "")) >= stacks, said
+    assert float(found[3]) >= cached, said
+    return int(found[5])
+
+
+@pytest.fixture
+def checked(needs_bpf, pycap, tmp_path):
+    """Records a program that is given as text; returns the trace and what pycap said."""
+    def run(program, *arguments, options=("-F", "1999")):
+        path, trace = tmp_path / "program.py", tmp_path / "t.bin"
+        path.write_text(textwrap.dedent(program))
+        done = pycap("record", "--check-unwind", "-o", trace, *options, "--", PYTHON, path, *arguments)
+        assert done.returncode == 0, done.stderr
+        return trace, done.stderr
+    return run
+
+
+def text_offset(path, symbol):
+    """Where the page of a function lies in the file."""
+    data = path.read_bytes()
+    address = int(subprocess.check_output(["nm", path], text=True).split(f" T {symbol}\n")[0].split()[-1], 16)
+    at, size, count = struct.unpack_from("<Q", data, 32)[0], *struct.unpack_from("<HH", data, 54)
+    for i in range(count):
+        kind, _, offset, vaddr, _, file_size = struct.unpack_from("<IIQQQQ", data, at + i * size)
+        if kind == 1 and vaddr <= address < vaddr + file_size:
+            assert address % 4096 == 0
+            return address - vaddr + offset
+    raise AssertionError(f"{symbol} is in no segment")
+
+
+def library(folder, name, size, decoy):
+    source, out = folder / f"{name}.S", folder / f"lib{name}.so"
+    source.write_text(THROUGH.format(name=name, size=size, decoy=decoy))
+    subprocess.run([os.environ.get("CC", "cc"), "-shared", "-nostdlib", "-o", out, source], check=True)
+    return out, text_offset(out, f"through_{name}")
+
+
+def open_gates(pysym, trace, gate):
+    """Lets each turn go on when there is a stack of it that was unwound by the row of its library."""
+    for i in range(8):
+        known, end = re.compile(rf"^[^;]*;_start.*;through_{'ab'[i % 2]}.*;settling_{i} ", re.M), time.monotonic() + 30
+        while time.monotonic() < end and not known.search(pysym(trace, "--format", "folded", "--show-interpreter").stdout):
+            time.sleep(0.1)
+        pathlib.Path(f"{gate}.{i}").touch()
+
+
+def test_other_code_at_one_address(checked, folded, pysym, tmp_path):
+    gate = tmp_path / "gate"
+    opener = threading.Thread(target=open_gates, args=(pysym, tmp_path / "t.bin", gate))
+    opener.start()
+    trace, said = checked(ONE_ADDRESS, *library(tmp_path, "a", 88, 0), *library(tmp_path, "b", 4184, 88), gate)
+    opener.join()
+    check(said, 500, 50)
+    for name, other in (("a", "b"), ("b", "a")):
+        rows = folded(trace, "--focus", f"spin_{name}", "--show-interpreter")
+        total = sum(count for _, count in rows)
+        # The address of the call is one for both: only the frames behind it tell by which row it was unwound.
+        right = sum(count for frames, count in rows
+                    if frames[0].startswith("_start") and any(f.startswith(f"through_{name}") for f in frames) and
+                    not any(f.startswith(f"through_{other}") for f in frames))
+        assert total > 100 and right >= 0.99 * total, (total, right, rows)
+
+
+def test_libraries_that_come_and_go(checked):
+    """As often as the machine can: a thousand times a second or so."""
+    _, said = checked("""
+        import _ctypes, ctypes.util, time
+        paths = [p for p in map(ctypes.util.find_library, ("lzma", "bz2", "z", "expat")) if p]
+        loads = 0
+        end = time.monotonic() + 4
+        while time.monotonic() < end:
+            lib = _ctypes.dlopen(paths[loads % len(paths)], 0)
+            sorted(range(100), key=lambda n: -n)
+            _ctypes.dlclose(lib)
+            loads += 1
+        assert loads > 400, loads
+    """)
+    check(said, 500, 50)
+
+
+def test_forks_and_programs(checked):
+    """Children that fork, map other code, and become other programs, while process ids are used again."""
+    _, said = checked("""
+        import ctypes, ctypes.util, os, sys, time
+        end = time.monotonic() + 4
+        def work(seconds):
+            until = time.monotonic() + seconds
+            while time.monotonic() < until: sorted(range(100), key=lambda n: -n)
+        if len(sys.argv) > 1:
+            work(0.02)
+            sys.exit()
+        n = 0
+        while time.monotonic() < end:
+            n += 1
+            pid = os.fork()
+            if not pid:
+                work(0.005)
+                if n % 3 == 0: ctypes.CDLL(ctypes.util.find_library("lzma"))
+                work(0.01)
+                if n % 4 == 0: os.execv(sys.executable, [sys.executable, sys.argv[0], "child"])
+                os._exit(0)
+            work(0.01)
+            os.waitpid(pid, 0)
+    """)
+    check(said, 500, 30)
+
+
+# Functions with three rows each, of which the first calls its argument.
+FUNCTION = """
+.globl {name}_{i}
+.type {name}_{i}, @function
+{name}_{i}:
+    .cfi_startproc
+    push %rbx
+    .cfi_adjust_cfa_offset 8
+    .cfi_rel_offset %rbx, 0
+    call *%rdi
+    pop %rbx
+    .cfi_adjust_cfa_offset -8
+    .cfi_restore %rbx
+    ret
+    .cfi_endproc
+.size {name}_{i}, . - {name}_{i}
+"""
+
+
+def large_library(folder, name, functions):
+    source, out = folder / f"{name}.S", folder / f"lib{name}.so"
+    source.write_text(".text\n" + "".join(FUNCTION.format(name=name, i=i) for i in range(functions)) +
+                      '.section .note.GNU-stack,"",@progbits\n')
+    subprocess.run([os.environ.get("CC", "cc"), "-shared", "-nostdlib", "-o", out, source], check=True)
+    return out
+
+
+def test_a_table_that_is_taken_out(checked, tmp_path):
+    """There is no room for the tables of all: those that a program uses at each of its samples make room for its child's."""
+    libraries = [large_library(tmp_path, f"large{i}", 8000 + i) for i in range(8)]
+    _, said = checked("""
+        import ctypes, subprocess, sys, time
+        def spin(seconds):
+            until = time.monotonic() + seconds
+            while time.monotonic() < until: sorted(range(100), key=lambda n: -n)
+        def below(library, name, seconds):
+            callback = ctypes.CFUNCTYPE(None)(lambda: spin(seconds))
+            getattr(ctypes.CDLL(library), name + "_0")(callback)
+        libraries = sys.argv[2:]
+        if sys.argv[1] == "child":
+            below(libraries[0], libraries[0].rsplit("/lib")[-1][:-3], 1)
+            sys.exit()
+        for library in libraries[:4]:
+            below(library, library.rsplit("/lib")[-1][:-3], 0.3)
+        for library in libraries[4:]:
+            child = subprocess.Popen([sys.executable, sys.argv[0], "child", library])
+            for used in libraries[:4]:
+                below(used, used.rsplit("/lib")[-1][:-3], 0.4)
+            child.wait()
+    """, "parent", *libraries, options=("-F", "1999", "--unwind-memory", "2M"))
+    assert check(said, 500, 20) > 0, said
