@@ -84,6 +84,11 @@ void account_trace(struct account *a, enum account_trace how, uint64_t len_bytes
     a->figures.trace_bytes += len_bytes;
 }
 
+void account_trace_grew(struct account *a, uint64_t len_bytes)
+{
+    a->figures.trace_bytes += len_bytes;
+}
+
 void account_sent_before(struct account *a)
 {
     a->figures.sent_before++;

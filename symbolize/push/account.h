@@ -32,6 +32,8 @@ void account_refused(struct account *a, const struct push_profile *profile, cons
 /* An attempt that has to be repeated, by name. */
 void account_retried(struct account *a, const char *reason);
 void account_trace(struct account *a, enum account_trace how, uint64_t len_bytes);
+/* A trace that was counted as done was read again, with so much more. */
+void account_trace_grew(struct account *a, uint64_t len_bytes);
 /* A trace has nothing new since a push before this one sent it. */
 void account_sent_before(struct account *a);
 /* No trace was seen at all. */

@@ -157,6 +157,8 @@ static void examine(struct folder *f, struct entry *e, int fd, const struct stat
     e->has_grown = was_trace && e->kind == ENTRY_WAITING && e->trace.id.number == before.id.number;
     if (waited && !e->has_grown)
         f->events.gone(f->events.own, &before);
+    if (e->trace.id.number != before.id.number)
+        e->trace.counted_bytes = 0;
     e->st = *st;
     e->changed_ns = now_ns();
     e->endless_len = 0;

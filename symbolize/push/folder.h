@@ -28,6 +28,7 @@ struct folder_trace {
     struct state_trace_id id;
     uint64_t len_bytes;
     uint64_t time_ns; /* CLOCK_REALTIME: in the name, else when it was last written */
+    uint64_t counted_bytes; /* the caller's; 0 again when another trace has its path */
 };
 
 struct folder_events {

@@ -122,6 +122,19 @@ static void forget(struct push *p, struct sent *t)
     free(t);
 }
 
+/* A trace that has grown since it was sent is the same trace, with more bytes. */
+static void count_trace(struct push *p, const struct sent *t, enum account_trace how)
+{
+    uint64_t before = t->file->counted_bytes, more = t->len_bytes > before ? t->len_bytes - before : 0;
+
+    if (before && how == ACCOUNT_TRACE_DONE)
+        account_trace_grew(p->account, more);
+    else
+        account_trace(p->account, how, more);
+    if (!t->failed)
+        t->file->counted_bytes = t->len_bytes;
+}
+
 /* The trace was read, and all of its profiles have their answers. */
 static void finish_trace(struct push *p, struct sent *t)
 {
@@ -134,7 +147,7 @@ static void finish_trace(struct push *p, struct sent *t)
         return;
     }
     p->unreadable |= t->failed;
-    account_trace(p->account, how, t->len_bytes);
+    count_trace(p, t, how);
     folder_done(t->file);
     if (!t->failed)
         err = state_set_complete(p->state, t->sender.id, t->len_bytes, !t->ended);
@@ -360,6 +373,15 @@ static struct error *send_waiting(struct push *p)
 
 /* ---- the whole ---- */
 
+/* A trace may have grown, and been completed, while it was sent and a slow store was waited for: one that did is read again. */
+static struct error *send_grown(struct push *p)
+{
+    folder_look_at_once(p->folder);
+    TRY(folder_look(p->folder));
+    TRY(send_waiting(p));
+    return sender_finish(p->sender);
+}
+
 static struct error *run_loop(struct push *p)
 {
     TRY(folder_look(p->folder));
@@ -369,6 +391,8 @@ static struct error *run_loop(struct push *p)
         TRY(send_waiting(p));
     }
     TRY(sender_finish(p->sender));
+    if (goes_on(p))
+        TRY(send_grown(p));
     TRY(converters_end(p->converters));
     return sender_drain(p->sender);
 }

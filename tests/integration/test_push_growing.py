@@ -2,20 +2,23 @@
 """`pysym push` and a trace that grows while the push waits for its store: nothing is sent twice, and nothing left out. The store
 is that of profile_store.py."""
 import os
+import re
 import subprocess
 import time
 
 from conftest import MAKE_TRACE, PYSYM
 from profile_store import Hold, ProfileStore, stacks
 
+WINDOW_NS = 15_000_000_000
 
-def reader_of(pid):
-    """The process that reads a trace for this push, if there is one and it waits."""
+
+def reader_of(pid, states="S"):
+    """The process that reads a trace for this push, if there is one and it waits, or is in another of these states."""
     for entry in filter(str.isdigit, os.listdir("/proc")):
         try:
             with open(f"/proc/{entry}/stat") as file:
                 comm, rest = file.read().split("(", 1)[1].rsplit(")", 1)
-            if comm == "pysym-trace" and os.getsid(int(entry)) == pid and rest.split()[0] == "S":
+            if comm == "pysym-trace" and os.getsid(int(entry)) == pid and rest.split()[0] in states:
                 return int(entry)
         except (FileNotFoundError, ProcessLookupError):
             pass
@@ -38,24 +41,59 @@ def waits(pid):
     return True
 
 
+def cut_trace(path, samples, **settings):
+    """A trace whose end is missing, and whose recorder seems to be dead. Returns the end, and what all samples weigh."""
+    subprocess.run([MAKE_TRACE, path, f"samples={samples}", *(f"{name}={value}" for name, value in settings.items())], check=True)
+    data = path.read_bytes()
+    path.write_bytes(data[:-2000])
+    os.utime(path, (time.time() - 300,) * 2)
+    return data[-2000:], samples * 10_000_000
+
+
+def push_command(store, trace, tmp_path):
+    return [PYSYM, "push", "--parca", store.url, "--state", tmp_path / "state", trace]
+
+
+def check_nothing_is_left(push):
+    """The same command again has nothing to send."""
+    done = subprocess.run(push.args, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0 and "sent again" not in done.stderr, done.stderr
+
+
 def test_trace_ends_while_it_is_read(tmp_path):
-    trace, state = tmp_path / "a.bin", tmp_path / "state"
-    subprocess.run([MAKE_TRACE, trace, "samples=400000", "processes=200", "threads=400", "natural=1", "stacks=3000"], check=True)
-    data, whole = trace.read_bytes(), 400_000 * 10_000_000
-    trace.write_bytes(data[:-2000])
-    os.utime(trace, (time.time() - 300,) * 2)  # so its recorder seems to be dead
+    trace = tmp_path / "a.bin"
+    end, whole = cut_trace(trace, 400_000, processes=200, threads=400, natural=1, stacks=3000)
     with ProfileStore("parca") as store:
-        command = [PYSYM, "push", "--parca", store.url, "--state", state, trace]
         held = store.fault(Hold(), times=16)
-        with subprocess.Popen(command, start_new_session=True, stderr=subprocess.PIPE, text=True) as push:
+        with subprocess.Popen(push_command(store, trace, tmp_path), start_new_session=True, stderr=subprocess.PIPE, text=True) as push:
             # Its reader comes to no end: nobody takes what it has read, until the store answers.
             wait_until(lambda: held.done == 16 and waits(push.pid))
             with trace.open("ab") as file:
-                file.write(data[-2000:])
+                file.write(end)
             held.act.release()
-            assert push.wait(120) == 0, push.stderr.read()
+            said = push.communicate(timeout=120)[1]
+        assert push.returncode == 0 and " of 1 trace to " in said, said
         assert sum(stacks(store.profiles, "cpu").values()) == whole
-        again = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-        assert again.returncode == 0 and "sent again" not in again.stderr, again.stderr
+        check_nothing_is_left(push)
         assert sum(stacks(store.profiles, "cpu").values()) == whole
         store.nonsense.clear()  # a window of one sample has no duration
+
+
+def test_trace_ends_after_it_was_read(tmp_path):
+    """What was read is on its way, and the store takes its time: what comes meanwhile is sent, too. That the end was missing is told."""
+    trace = tmp_path / "a.bin"
+    end, whole = cut_trace(trace, 20_000, natural=1, stacks=300)
+    with ProfileStore("parca") as store:
+        held = store.fault(Hold())
+        with subprocess.Popen(push_command(store, trace, tmp_path), start_new_session=True, stderr=subprocess.PIPE, text=True) as push:
+            wait_until(lambda: held.done and not reader_of(push.pid, "RSDZ"))
+            with trace.open("ab") as file:
+                file.write(end)
+            held.act.release()
+            said = push.communicate(timeout=120)[1]
+        assert push.returncode == 3 and " of 1 trace to " in said and "the file ends inside a block" in said, said
+        assert len(re.findall("^sent again: 1 profile ", said, re.M)) == 1, said
+        newest = {(p.series, p.profile.time_ns // WINDOW_NS): p for p in store.profiles}
+        assert len(newest) == len(store.profiles) - 1
+        assert sum(stacks(newest.values(), "cpu").values()) == whole
+        check_nothing_is_left(push)

@@ -72,6 +72,7 @@ static void test_printed(void **state)
     struct push_profile p = push_fixture_profile(0, 0, 0, 1);
     account_accepted(a, &p, false);
     account_trace(a, ACCOUNT_TRACE_DONE, 100);
+    account_trace_grew(a, 20);
     account_retried(a, "rate");
     assert_printed(a, "pushed 1 profile (1 sample, 5 B) of 1 trace to Pyroscope at http://localhost:4040\n"
                       "tried again: 1 request (rate 1)\n");
