@@ -304,7 +304,8 @@ def test_status(manager, start, busy, pysym, tmp_path):
     assert last["pycap_start_time_seconds", None] < newest <= last["pycap_status_timestamp_seconds", None] + 0.1
     assert last["pycap_rate_hertz", "cpu-clock"] == last["pycap_asked_rate_hertz", "cpu-clock"] == 199
     assert last["pycap_rate_ratio", None] == 1
-    assert 0 < last["pycap_buffer_peak_bytes", None] < last["pycap_buffer_bytes", None]
+    # The peak of the last moment may be nothing.
+    assert 0 < max(s["pycap_buffer_peak_bytes", None] for s in (first, middle, last)) < last["pycap_buffer_bytes", None]
     assert all(last["pycap_cpu_seconds_total", part] > 0 for part in ("reader", "writer", "sampler"))
     for one, other in ((first, middle), (middle, last)):
         for key, figure in one.items():
