@@ -28,8 +28,11 @@ def program(python, *arguments, **keywords):
 
 
 def dump(*arguments, said=""):
-    """What pycap dump --json says: processes by pid, each with its threads by id. `said`: a part of its messages."""
-    done = subprocess.run([PYCAP, "dump", "--json", *map(str, arguments)], capture_output=True, text=True, timeout=300, check=False)
+    """
+    What pycap dump --json says: processes by pid, each with its threads by id. `said`: a part of its messages. It ends when
+    each thread has a stack, however long it has to wait for a CPU to read them.
+    """
+    done = subprocess.run([PYCAP, "dump", "--json", "--timeout", "20", *map(str, arguments)], capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0 and said in done.stderr, (done.returncode, done.stderr)
     processes = json.loads(done.stdout)["processes"]
     return {p["pid"]: {**p, "threads": {t["tid"]: t for t in p["threads"]}} for p in processes}
@@ -116,7 +119,7 @@ def test_the_process_is_not_stopped(needs_bpf):
         spinning.stdout.readline()
         status = pathlib.Path(f"/proc/{spinning.pid}/status")
         before = voluntary_switches(spinning.pid)
-        with subprocess.Popen([PYCAP, "dump", "--json", "-p", str(spinning.pid)], stdout=subprocess.PIPE, text=True) as dumping:
+        with subprocess.Popen([PYCAP, "dump", "--json", "--timeout", "20", "-p", str(spinning.pid)], stdout=subprocess.PIPE, text=True) as dumping:
             while dumping.poll() is None:
                 tracers.add(status.read_text().split("\nTracerPid:")[1].split()[0])
             found = json.load(dumping.stdout)["processes"][0]["threads"]
@@ -206,7 +209,7 @@ def test_a_thousand_threads(needs_bpf, backend):
         many.stdout.readline()
         while set(states(many.pid).values()) != {"S"}:
             time.sleep(0.05)
-        found = dump("-p", many.pid, "--backend", backend, "--timeout", 20)[many.pid]["threads"]
+        found = dump("-p", many.pid, "--backend", backend)[many.pid]["threads"]
         assert set(found) == set(states(many.pid))
     assert sum(names(t)[-1:] == ["stands"] for t in found.values()) == 1000
     assert names(found[many.pid]) == ["<module>"]
@@ -238,7 +241,7 @@ def test_threads_that_come_and_go(needs_bpf):
 def test_into_a_file(needs_bpf, pycap, pysym, tmp_path):
     with program(PYTHON, STANDING) as standing:
         truth = truth_of(standing.stdout.readline())
-        done = pycap("dump", "-p", standing.pid, "-o", tmp_path / "t.bin")
+        done = pycap("dump", "--timeout", "20", "-p", standing.pid, "-o", tmp_path / "t.bin")
         assert done.returncode == 0 and done.stdout == done.stderr == "", done
     shown = pysym("-f", "threads", "--json", tmp_path / "t.bin")
     assert shown.returncode == 0, shown.stderr

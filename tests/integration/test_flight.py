@@ -139,7 +139,7 @@ def test_the_minute_before(pycap, pysym, tmp_path):
 
 def test_several_events(pycap, pysym, tmp_path):
     """Each has a file with all of its time before, also what is in the file of the one before; --keep removes old ones."""
-    events, paths, said = stand_by(pycap, tmp_path, "--keep", "2", program=(PYTHON, "-c", PROGRAM, "2.5", "3", "2", "2"))
+    events, paths, said = stand_by(pycap, tmp_path, "--keep", "2", program=(PYTHON, "-c", PROGRAM, "2.5", "3", "4", "4"))
     assert len(events) == 3 and len(paths) == 2, said
     for path, event in zip(paths, events[1:]):
         account = check_whole(path, event, said)
