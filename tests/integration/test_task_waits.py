@@ -3,6 +3,7 @@
 import collections
 import json
 import math
+import re
 
 import pytest
 
@@ -11,7 +12,7 @@ from conftest import ROOT, pythons_with_tasks, record_behind_gate
 PROGRAMS = ROOT / "testdata/programs"
 PERIOD_NS = 50_000_000  # between two looks
 SECONDS = 4
-LATE = 5  # so many periods a look may come late by, where pycap has to wait for a CPU
+EXTRA = 5  # looks, at most
 
 # One for each way in which tasks are found; the others are for make check-long.
 SHORT = [(3, 12), (3, 14)]
@@ -57,6 +58,13 @@ def overlap(rows, since, until):
     return sum(max(0, min(end, until) - max(begin, since)) for begin, end in rows)
 
 
+def lateness_ns(waits, said):
+    """By how much looks were further apart than a period, in sum: pycap has to wait for a CPU, too. EXTRA: looks that found no
+    tasks yet, and the one at the end, which comes early."""
+    looks = int(re.search(r"^Looks at tasks: (\d+)", said, re.M)[1]) - EXTRA
+    return max(0, max(w.until_ns for w in waits) - min(w.until_ns - w.ns for w in waits) - looks * PERIOD_NS)
+
+
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory):
     """A recording of task_waits.py by interpreter, made once."""
@@ -82,14 +90,14 @@ def test_waits_last_as_long_as_the_program_says(seen):
     """Each task by itself. A look finds what a task does at that moment, so each wait is known to within the time between two
     looks; of waits that are shorter it is the sum that is right, as chance has it."""
     waits, told, said = seen
-    judged = 0
+    judged, late_ns = 0, lateness_ns(waits, said)
     for task, rows in told["waits"].items():
         since, until = rows[0][3], rows[-1][4]
         if until - since < 10 * PERIOD_NS or task.startswith("Task-"):
             continue
         truth = sum(end - begin for *_, begin, end in rows)
         found = sum(within(w, since, until) for w in waits if w.task == task)
-        slack = PERIOD_NS * min(max(len(rows) + 1, LATE), 4 * math.sqrt((until - since) / PERIOD_NS))
+        slack = PERIOD_NS * min(len(rows) + 1, 4 * math.sqrt((until - since) / PERIOD_NS)) + late_ns
         assert abs(found - truth) <= slack, f"{task}: {truth / 1e9:.3f} s, in samples {found / 1e9:.3f} s, {said}"
         judged += 1
     assert judged >= 8, told["waits"].keys()
@@ -97,8 +105,8 @@ def test_waits_last_as_long_as_the_program_says(seen):
 
 def test_waits_are_where_the_program_says(seen):
     """By function and line, of waits that are longer than the time between looks."""
-    waits, told, _ = seen
-    judged = 0
+    waits, told, said = seen
+    judged, late_ns = 0, lateness_ns(waits, said)
     for task, rows in told["waits"].items():
         if task.startswith("Task-"):
             continue
@@ -110,14 +118,14 @@ def test_waits_are_where_the_program_says(seen):
             if all(end - begin > 4 * PERIOD_NS for begin, end in times):
                 truth = sum(end - begin for begin, end in times)
                 found = sum(within(w, since, until) for w in waits if w.task == task and place in w.stack)
-                assert abs(found - truth) <= max(len(times) + 1, LATE) * PERIOD_NS, (task, place, truth, found)
+                assert abs(found - truth) <= (len(times) + 1) * PERIOD_NS + late_ns, (task, place, truth, found, said)
                 judged += 1
     assert judged >= 5
 
 
 def test_what_tasks_wait_for(seen):
     """A task, a future; or, where another task keeps the loop busy, the loop."""
-    waits, told, _ = seen
+    waits, told, said = seen
     by_task = collections.defaultdict(collections.Counter)
     for w in waits:
         rows = told["waits"].get(w.task)
@@ -126,12 +134,13 @@ def test_what_tasks_wait_for(seen):
         if ns and "warm" not in [name for name, _ in w.stack]:
             by_task[w.task][w.what] += ns
     busy = sum(end - begin for begin, end in told["busy"])
-    slack = (len(told["busy"]) + 1) * PERIOD_NS
+    late_ns = lateness_ns(waits, said)
+    slack = (len(told["busy"]) + 1) * PERIOD_NS + late_ns
     # In the program's eyes the wait goes on until the task runs again, so some of it is for the loop.
     for task, what in (("sleeps", "future"), ("awaits_tasks", "task"), ("between", "task"), ("takes", "future")):
         assert by_task[task][what] >= 0.8 * by_task[task].total() - busy - slack, by_task[task]
         others = by_task[task].total() - by_task[task][what] - by_task[task]["event loop"]
-        assert others <= PERIOD_NS, by_task[task]
+        assert others <= PERIOD_NS + late_ns, by_task[task]
     rows = told["waits"]["always_ready"]
     kept = overlap(told["busy"], rows[0][3], rows[-1][4])
     assert by_task["always_ready"]["event loop"] >= kept - slack and kept > SECONDS * 1e9 / 5
@@ -152,7 +161,7 @@ def test_stacks_begin_with_the_tasks_that_await(seen, with_tasks):
 
 
 def test_a_task_that_runs_does_not_wait(seen):
-    waits, told, _ = seen
+    waits, told, said = seen
     since, until = told["waits"]["hog"][0][3], told["waits"]["hog"][-1][4]
     ran = sum(sum(within(w, begin, end) for w in waits if w.task == "hog") for begin, end in told["busy"])
-    assert ran <= (len(told["busy"]) + 1) * PERIOD_NS and until > since
+    assert ran <= (len(told["busy"]) + 1) * PERIOD_NS + lateness_ns(waits, said) and until > since

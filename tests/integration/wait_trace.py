@@ -11,6 +11,7 @@ PYSYM = os.environ.get("PYSYM", str(ROOT / "build/pysym"))
 KINDS = {int(number): text for number, text in
          re.findall(r'V\(WAIT, \w+, (\d+), "([^"]+)"\)', (ROOT / "formats/trace/enums.def").read_text())}
 CONTINUES = 32
+OWED = 64
 TICK_SKIPPED = 4  # of losses.def
 
 Sample = collections.namedtuple("Sample", "thread time_ns value flags labels")
