@@ -65,8 +65,8 @@ struct machine {
     uint32_t signal_registers_at;
     const uint8_t *signal_registers;
 
-    /* Types of relocations, and how they fill slots. */
-    uint32_t relocation_jump_slot, relocation_data, relocation_tls_module, relocation_tls_offset;
+    /* Types of relocations, and how they fill slots. Chosen: by what the function at the addend returns. */
+    uint32_t relocation_jump_slot, relocation_data, relocation_chosen, relocation_tls_module, relocation_tls_offset;
 
     uint32_t code_step; /* instructions begin at multiples of it */
     /* The length of one piece of padding between functions; 0: it is code. */

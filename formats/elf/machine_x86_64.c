@@ -187,6 +187,7 @@ const struct machine machine_x86_64 = {
     .signal_registers = signal_registers,
     .relocation_jump_slot = R_X86_64_JUMP_SLOT,
     .relocation_data = R_X86_64_GLOB_DAT,
+    .relocation_chosen = R_X86_64_IRELATIVE,
     .relocation_tls_module = R_X86_64_DTPMOD64,
     .relocation_tls_offset = R_X86_64_DTPOFF64,
     .code_step = 1,

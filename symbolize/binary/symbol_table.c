@@ -9,7 +9,6 @@
  */
 #include "symbolize/binary/symbol_table.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "formats/base/map.h"
@@ -84,85 +83,6 @@ bool symbol_table_add(struct symbol_table *t, const struct elf_file *f, uint32_t
     return true;
 }
 
-/* Maps GOT slots to the symbols that the dynamic linker stores there: slot address -> name. At most `left` bytes. */
-static bool collect_slots(const struct elf_file *f, const struct machine *machine, uint64_t left, struct map *slots)
-{
-    struct elf_section s = {0};
-
-    while (elf_file_next_section(f, &s)) {
-        struct elf_section linked = {.index = s.header.sh_link};
-        Elf64_Rela rela;
-        if (s.header.sh_type != SHT_RELA || !(s.header.sh_flags & SHF_ALLOC) || !elf_take_budget(&left, s.header.sh_size))
-            continue;
-        if (linked.index >= f->section_count || f->sections[linked.index].sh_type != SHT_DYNSYM)
-            continue;
-        linked.header = f->sections[linked.index];
-        struct bytes relocations = elf_section_bytes(f, &s), symbols = elf_section_bytes(f, &linked);
-        uint64_t symbol_count = bytes_left(&symbols) / sizeof(Elf64_Sym);
-        for (const uint8_t *at; bytes_left(&relocations) && (at = bytes_take(&relocations, sizeof rela));) {
-            Elf64_Sym sym;
-            memcpy(&rela, at, sizeof rela);
-            uint64_t type = ELF64_R_TYPE(rela.r_info), number = ELF64_R_SYM(rela.r_info);
-            if ((type != machine->relocation_jump_slot && type != machine->relocation_data) || number >= symbol_count)
-                continue;
-            memcpy(&sym, symbols.pos + number * sizeof sym, sizeof sym);
-            const char *name = elf_file_string(f, linked.header.sh_link, sym.st_name);
-            if (name && *name && !map_set(slots, rela.r_offset, (uint64_t)(uintptr_t)name))
-                return false;
-        }
-    }
-    return true;
-}
-
-/* "name@plt" for each stub of a section that jumps through one of the slots. */
-static bool add_stubs(struct symbol_table *t, const struct machine *machine, const Elf64_Shdr *section,
-                      struct bytes data, const struct map *slots)
-{
-    bool small = section->sh_entsize == machine->stub_bytes_small;
-    uint64_t stub_len = small ? machine->stub_bytes_small : machine->stub_bytes, slot;
-
-    for (uint64_t at = 0; at + stub_len <= bytes_left(&data); at += stub_len) {
-        uint64_t vaddr = section->sh_addr + at;
-        uint64_t *name = machine->stub_slot(data.pos + at, stub_len, vaddr, &slot) ? map_get(slots, slot) : NULL;
-        if (!name)
-            continue;
-        const char *text = (const char *)(uintptr_t)*name;
-        size_t len = strlen(text) + sizeof "@plt";
-        if (!elf_take_budget(&t->stub_names_left, len))
-            return true;
-        char *stub = arena_alloc(&t->names, len);
-        if (!stub)
-            return false;
-        snprintf(stub, len, "%s@plt", text);
-        struct table_symbol s = {vaddr, vaddr + stub_len, stub, STT_FUNC, STB_LOCAL};
-        if (!VEC_PUSH(&t->symbols, s))
-            return false;
-    }
-    return true;
-}
-
-bool symbol_table_add_plt(struct symbol_table *t, const struct elf_file *f)
-{
-    struct map slots = {0};
-    struct elf_section s = {0};
-    const struct machine *machine = machine_by_elf(f->header.e_machine);
-    bool ok = true;
-
-    if (!machine)
-        return true;
-    /* Honest sections are together no longer than their file. */
-    ok = collect_slots(f, machine, f->len_bytes, &slots);
-    uint64_t left = f->len_bytes;
-    t->stub_names_left = STUB_NAMES_MAX;
-    while (ok && slots.count && elf_file_next_section(f, &s)) {
-        if (s.header.sh_type == SHT_PROGBITS && (s.header.sh_flags & SHF_EXECINSTR) && s.name &&
-            !strncmp(s.name, ".plt", 4) && elf_take_budget(&left, s.header.sh_size))
-            ok = add_stubs(t, machine, &s.header, elf_section_bytes(f, &s), &slots);
-    }
-    map_deinit(&slots);
-    return ok;
-}
-
 static unsigned underscores(const char *name)
 {
     unsigned n = 0;
@@ -192,6 +112,129 @@ static int preference(const struct table_symbol *x, const struct table_symbol *y
         return x_len < y_len ? -1 : 1;
     int order = strncmp(x->name, y->name, NAME_COMPARED);
     return order ? order : x->name < y->name ? -1 : x->name > y->name;
+}
+
+/* Functions that choose, as the program starts, which of several versions their name stands for: address -> symbol. */
+static bool collect_choosers(const struct symbol_table *t, struct map *choosers)
+{
+    for (size_t i = 0; i < t->symbols.count; i++) {
+        const struct table_symbol *s = &t->symbols.data[i];
+        uint64_t *known = s->type == STT_GNU_IFUNC ? map_get(choosers, s->start) : NULL;
+        if (s->type == STT_GNU_IFUNC && (!known || preference(s, &t->symbols.data[*known]) < 0) &&
+            !map_set(choosers, s->start, i))
+            return false;
+    }
+    return true;
+}
+
+/* What names the functions in GOT slots. */
+struct slot_names {
+    const struct machine *machine;
+    const struct symbol_table *table;
+    struct map choosers;
+    const struct elf_file *file;
+    struct bytes symbols; /* those that relocations refer to */
+    size_t strings;       /* the section of their names */
+};
+
+/*
+ * The name of what the dynamic linker stores in a slot, or NULL. Where a library calls a function of its own of which one
+ * of several versions is chosen, the relocation names no symbol, only the address of the function that chooses.
+ */
+static const char *slot_name(const struct slot_names *n, const Elf64_Rela *rela)
+{
+    uint64_t type = ELF64_R_TYPE(rela->r_info), number = ELF64_R_SYM(rela->r_info);
+    Elf64_Sym sym;
+
+    if (type == n->machine->relocation_chosen) {
+        uint64_t *chooser = map_get(&n->choosers, (uint64_t)rela->r_addend);
+        return chooser ? n->table->symbols.data[*chooser].name : NULL;
+    }
+    if ((type != n->machine->relocation_jump_slot && type != n->machine->relocation_data) ||
+        number >= bytes_left(&n->symbols) / sizeof sym)
+        return NULL;
+    memcpy(&sym, n->symbols.pos + number * sizeof sym, sizeof sym);
+    const char *name = elf_file_string(n->file, n->strings, sym.st_name);
+    return name && *name ? name : NULL;
+}
+
+/* Maps GOT slots to the names of what the dynamic linker stores there: slot address -> name. At most `left` bytes. */
+static bool collect_slots(struct slot_names *n, uint64_t left, struct map *slots)
+{
+    const struct elf_file *f = n->file;
+    struct elf_section s = {0};
+
+    while (elf_file_next_section(f, &s)) {
+        struct elf_section linked = {.index = s.header.sh_link};
+        Elf64_Rela rela;
+        if (s.header.sh_type != SHT_RELA || !(s.header.sh_flags & SHF_ALLOC) || !elf_take_budget(&left, s.header.sh_size))
+            continue;
+        if (linked.index >= f->section_count || f->sections[linked.index].sh_type != SHT_DYNSYM)
+            continue;
+        linked.header = f->sections[linked.index];
+        struct bytes relocations = elf_section_bytes(f, &s);
+        n->symbols = elf_section_bytes(f, &linked);
+        n->strings = linked.header.sh_link;
+        for (const uint8_t *at; bytes_left(&relocations) && (at = bytes_take(&relocations, sizeof rela));) {
+            memcpy(&rela, at, sizeof rela);
+            const char *name = slot_name(n, &rela);
+            if (name && !map_set(slots, rela.r_offset, (uint64_t)(uintptr_t)name))
+                return false;
+        }
+    }
+    return true;
+}
+
+/* "name@plt" for each stub of a section that jumps through one of the slots. */
+static bool add_stubs(struct symbol_table *t, const struct machine *machine, const Elf64_Shdr *section,
+                      struct bytes data, const struct map *slots)
+{
+    bool small = section->sh_entsize == machine->stub_bytes_small;
+    uint64_t stub_len = small ? machine->stub_bytes_small : machine->stub_bytes, slot;
+
+    for (uint64_t at = 0; at + stub_len <= bytes_left(&data); at += stub_len) {
+        uint64_t vaddr = section->sh_addr + at;
+        uint64_t *name = machine->stub_slot(data.pos + at, stub_len, vaddr, &slot) ? map_get(slots, slot) : NULL;
+        if (!name)
+            continue;
+        const char *text = (const char *)(uintptr_t)*name;
+        size_t name_len = strcspn(text, "@"); /* without a version */
+        size_t len = name_len + sizeof "@plt";
+        if (!elf_take_budget(&t->stub_names_left, len))
+            return true;
+        char *stub = arena_alloc(&t->names, len);
+        if (!stub)
+            return false;
+        memcpy(stub, text, name_len);
+        memcpy(stub + name_len, "@plt", sizeof "@plt");
+        struct table_symbol s = {vaddr, vaddr + stub_len, stub, STT_FUNC, STB_LOCAL};
+        if (!VEC_PUSH(&t->symbols, s))
+            return false;
+    }
+    return true;
+}
+
+bool symbol_table_add_plt(struct symbol_table *t, const struct elf_file *f)
+{
+    struct map slots = {0};
+    struct elf_section s = {0};
+    const struct machine *machine = machine_by_elf(f->header.e_machine);
+    struct slot_names names = {.machine = machine, .table = t, .file = f};
+
+    if (!machine)
+        return true;
+    /* Honest sections are together no longer than their file. */
+    bool ok = collect_choosers(t, &names.choosers) && collect_slots(&names, f->len_bytes, &slots);
+    uint64_t left = f->len_bytes;
+    t->stub_names_left = STUB_NAMES_MAX;
+    while (ok && slots.count && elf_file_next_section(f, &s)) {
+        if (s.header.sh_type == SHT_PROGBITS && (s.header.sh_flags & SHF_EXECINSTR) && s.name &&
+            !strncmp(s.name, ".plt", 4) && elf_take_budget(&left, s.header.sh_size))
+            ok = add_stubs(t, machine, &s.header, elf_section_bytes(f, &s), &slots);
+    }
+    map_deinit(&slots);
+    map_deinit(&names.choosers);
+    return ok;
 }
 
 static int by_extent(const void *a, const void *b)

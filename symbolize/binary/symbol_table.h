@@ -33,7 +33,10 @@ struct symbol_table {
 bool symbol_table_add_code(struct symbol_table *t, const struct elf_file *f);
 /* Adds the functions of the file's SHT_SYMTAB or SHT_DYNSYM. False when memory ran out. */
 bool symbol_table_add(struct symbol_table *t, const struct elf_file *f, uint32_t section_type);
-/* Adds "name@plt" for each stub of the procedure linkage table; `f` is the binary itself. */
+/*
+ * Adds "name@plt" for each stub of the procedure linkage table; `f` is the binary itself. Call it when all symbols are
+ * there: they name the stubs for functions that are chosen when the program starts, such as libc's calls of memcpy().
+ */
 bool symbol_table_add_plt(struct symbol_table *t, const struct elf_file *f);
 bool symbol_table_finish(struct symbol_table *t);
 const struct table_symbol *symbol_table_find(const struct symbol_table *t, uint64_t vaddr);

@@ -249,6 +249,33 @@ static void test_plt(void **state)
     }
 }
 
+/* A library's calls of its own function of which one of two versions is chosen at its start name no symbol. */
+static void test_plt_of_chosen(void **state)
+{
+    static const char text[] =
+        "static int one(int x) { return x + 1; }\n"
+        "static int two(int x) { return x + 2; }\n"
+        "static int (*pick(void))(int) { return __builtin_cpu_supports(\"avx2\") ? one : two; }\n"
+        "int _chosen(int) __attribute__((ifunc(\"pick\"), visibility(\"protected\")));\n"
+        "int chosen(int) __attribute__((ifunc(\"pick\"), visibility(\"protected\")));\n"
+        "int calls(int x) { return chosen(x) + 1; }\n";
+    struct fixture *f = *state;
+    struct symbol_frame frames[FRAMES_MAX];
+
+    fixture_write(f, "chosen.c", text, sizeof text - 1);
+    for (unsigned stripped = 0; stripped < 2; stripped++) {
+        unsigned stubs = 0;
+        assert_true(fixture_run(f, "cc -shared -fPIC -O2 %s -o c.so chosen.c", stripped ? "-s" : ""));
+        struct symbols *s = open_files(f, "c.so", "c.so");
+        for (uint64_t at = 0x1000; at < 0x1100; at++) {
+            symbols_lookup(s, at, frames, FRAMES_MAX);
+            stubs += !strcmp(frames[0].function, "chosen@plt");
+        }
+        assert_int_equal(stubs, 16);
+        symbols_close(s);
+    }
+}
+
 static void test_nothing(void **state)
 {
     struct binary_files none = {0};
@@ -523,6 +550,7 @@ int main(void)
         WITH_FIXTURE(test_symbol_tables),
         WITH_FIXTURE(test_minidebuginfo),
         WITH_FIXTURE(test_plt),
+        WITH_FIXTURE(test_plt_of_chosen),
         WITH_FIXTURE(test_nothing),
         WITH_FIXTURE(test_file_offsets),
         WITH_FIXTURE(test_ranges),
