@@ -132,8 +132,6 @@ int forked(struct bpf_raw_tracepoint_args *ctx)
     copy.exec_generation = BPF_CORE_READ(child, self_exec_id);
     copy.flags |= WIRE_PROCESS_INHERITED | WIRE_PROCESS_BOUND;
     copy.gils = 0;
-    if (growth_enabled)
-        growth_fork(child);
     follow(child_tgid, &copy);
     /* It may execute another program in a moment. */
     struct scratch *s = scratch_enter();

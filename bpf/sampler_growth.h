@@ -2,10 +2,11 @@
 /*
  * What grows memory: system calls that give a process private memory it can write to.
  *
- * The kernel calls `grew` at the end of mmap, munmap, mremap, brk and mprotect, in the thread that made the call. It counts
- * what it gives a process so (mm->data_vm, VmData in /proc/PID/status); the change since the call before is this call's,
- * within what its arguments allow: another thread's call may have come in between. Not residency is counted but mappings,
- * so sizes of pages do not matter.
+ * The kernel calls `grew` at the end of mmap, munmap, mremap, brk and mprotect, in the thread that made the call. What a new
+ * mapping gives is known by its arguments. What the others give depends on what was there: the kernel counts it
+ * (mm->data_vm, VmData in /proc/PID/status), so the count is kept when the call begins (`grows`), and the change since then
+ * is this call's, within what its arguments allow. Where another thread's call ends meanwhile, the two may divide their sum
+ * otherwise; no later call is affected. Not residency is counted but mappings, so sizes of pages do not matter.
  *
  * A sample has the stack of a call that gave memory, and user space is told what is given back (struct wire_unmap): what was
  * so soon after it was taken is no growth (capture/session/growth.h). While a process has samples of the last moments there
@@ -39,9 +40,7 @@ const volatile __u32 growth_event = 0; /* index of the event */
 /* What a process has been given. Threads of it change it at once: sums are added to, nothing else is relied on. */
 struct process_growth {
     __u64 start_boottime_ns, exec_generation; /* of its program, as in struct wire_process */
-    __u64 known_bytes; /* private memory that can be written to, by the calls that were seen */
-    __u64 brk;         /* the end of its heap */
-    __s64 rest_bytes;  /* for which there is no sample yet */
+    __s64 rest_bytes;     /* for which there is no sample yet */
     __u64 young_until_ns; /* user space may want to know what is given back until then */
     __u32 second, stacks; /* samples in that second */
 };
@@ -74,8 +73,34 @@ struct {
     __type(value, struct growth_thread);
 } growth_threads SEC(".maps");
 
-/* The arguments of the tracepoints (syscalls/sys_exit_* in tracefs: the same on all kernels). */
-struct growth_arguments {
+/* What the kernel counts of a process. */
+struct growth_memory {
+    __u64 data_bytes; /* private memory that can be written to */
+    __u64 brk;        /* the end of its heap */
+};
+
+/* What a thread's process had when the system call began that the thread is in. */
+struct growth_before {
+    __u64 exec_generation;
+    struct growth_memory memory;
+    int system_call; /* -1: none */
+    int reserved;
+};
+struct {
+    __uint(type, BPF_MAP_TYPE_LRU_HASH); /* threads that are killed leave theirs */
+    __uint(max_entries, 1);              /* user space sets it */
+    __type(key, __u32);
+    __type(value, struct growth_before);
+} growths_before SEC(".maps");
+
+/* The arguments of the tracepoints (syscalls/sys_enter_* and sys_exit_* in tracefs: the same on all kernels). */
+struct growth_entry {
+    __u64 common;
+    int system_call;
+    int reserved;
+    __u64 arguments[4]; /* of a call that has as many */
+};
+struct growth_exit {
     __u64 common;
     int system_call;
     int reserved;
@@ -84,15 +109,10 @@ struct growth_arguments {
 
 /* What a call did. Addresses and lengths in bytes; lengths 0: nothing. */
 struct growth_change {
-    __s64 more_bytes;                 /* private memory that can be written to */
+    __s64 more_bytes;                 /* private memory that can be written to; 0 or less: it gave none */
     __u64 start;                      /* where it gave that */
     __u64 gone_start, gone_len_bytes; /* what it took away, or moved */
     __u64 moved_to, kept_len_bytes;   /* moved_to 0: it was not moved; else so much of it was */
-};
-
-/* What the kernel counts of the running process. */
-struct growth_memory {
-    __u64 data_bytes, brk;
 };
 
 static __always_inline __u64 whole_pages(__u64 bytes)
@@ -111,9 +131,15 @@ static __always_inline void memory_read(struct mm_struct *mm, struct growth_memo
     out->brk = BPF_CORE_READ(mm, brk);
 }
 
-/* ---- what a call did; `unseen_bytes` is by how much the kernel's count differs from what is known ---- */
+/* ---- what a call did; `change_bytes` is by how much the kernel's count changed since it began ---- */
 
-static __always_inline void change_mmap(const struct arch_call *c, __u64 start, __s64 unseen_bytes, struct growth_change *out)
+/* Whether that has to be known: what the others do, their arguments say. */
+static __always_inline int needs_before(const struct arch_call *c)
+{
+    return c->system_call == ARCH_CALL_MMAP ? !!(c->arguments[3] & ARCH_MAP_FIXED) : c->system_call != ARCH_CALL_MUNMAP;
+}
+
+static __always_inline void change_mmap(const struct arch_call *c, __u64 start, __s64 change_bytes, struct growth_change *out)
 {
     __u64 len = whole_pages(c->arguments[1]);
     int given = (c->arguments[3] & ARCH_MAP_TYPE) == ARCH_MAP_PRIVATE && c->arguments[2] & ARCH_PROT_WRITE;
@@ -123,22 +149,21 @@ static __always_inline void change_mmap(const struct arch_call *c, __u64 start, 
         out->more_bytes = given ? len : 0;
         return;
     }
-    out->more_bytes = clamp_bytes(unseen_bytes, -(__s64)len, given ? len : 0);
+    out->more_bytes = clamp_bytes(change_bytes, -(__s64)len, given ? len : 0);
     if (!given) {
         out->gone_start = start;
         out->gone_len_bytes = len;
     }
 }
 
-static __always_inline void change_mprotect(const struct arch_call *c, __s64 unseen_bytes, struct growth_change *out)
+static __always_inline void change_mprotect(const struct arch_call *c, __s64 change_bytes, struct growth_change *out)
 {
     __u64 len = whole_pages(c->arguments[1]);
 
     out->start = c->arguments[0];
     if (c->arguments[2] & ARCH_PROT_WRITE) {
-        out->more_bytes = clamp_bytes(unseen_bytes, 0, len);
+        out->more_bytes = clamp_bytes(change_bytes, 0, len);
     } else {
-        out->more_bytes = clamp_bytes(unseen_bytes, -(__s64)len, 0);
         out->gone_start = c->arguments[0];
         out->gone_len_bytes = len;
     }
@@ -156,13 +181,13 @@ static __always_inline void change_brk(__u64 from, __u64 to, struct growth_chang
     }
 }
 
-static __always_inline void change_mremap(const struct arch_call *c, __u64 start, __s64 unseen_bytes,
+static __always_inline void change_mremap(const struct arch_call *c, __u64 start, __s64 change_bytes,
                                           struct growth_change *out)
 {
     __u64 from = c->arguments[0], len_from = whole_pages(c->arguments[1]), len = whole_pages(c->arguments[2]);
     __s64 more = c->arguments[3] & ARCH_MREMAP_DONTUNMAP ? (__s64)len : (__s64)(len - len_from);
 
-    out->more_bytes = clamp_bytes(unseen_bytes, more < 0 ? more : 0, more > 0 ? more : 0);
+    out->more_bytes = clamp_bytes(change_bytes, 0, more > 0 ? more : 0);
     out->start = c->arguments[3] & ARCH_MREMAP_DONTUNMAP ? start : start + len_from;
     if (c->arguments[3] & ARCH_MREMAP_DONTUNMAP)
         return;
@@ -177,71 +202,65 @@ static __always_inline void change_mremap(const struct arch_call *c, __u64 start
     }
 }
 
-/* What the call did that has just ended, with `result`; what is known of the process takes it up. */
-static __noinline int growth_account(struct process_growth *g, const struct arch_call *c, __u64 result, struct growth_change *out)
+/* What the call did that has just ended, with `result`; `before` may be NULL where that need not be known. */
+static __noinline int growth_account(const struct growth_before *before, const struct arch_call *c, __u64 result,
+                                     struct growth_change *out)
 {
-    struct growth_memory memory;
+    struct growth_memory now;
+    __s64 change = 0;
 
-    memory_read((struct mm_struct *)BPF_CORE_READ((struct task_struct *)bpf_get_current_task(), mm), &memory);
-    __s64 unseen = memory.data_bytes - g->known_bytes;
+    if (before) {
+        memory_read((struct mm_struct *)BPF_CORE_READ((struct task_struct *)bpf_get_current_task(), mm), &now);
+        change = now.data_bytes - before->memory.data_bytes;
+    }
     switch (c->system_call) {
     case ARCH_CALL_MMAP:
-        change_mmap(c, result, unseen, out);
+        change_mmap(c, result, change, out);
         break;
     case ARCH_CALL_MPROTECT:
-        change_mprotect(c, unseen, out);
+        change_mprotect(c, change, out);
         break;
     case ARCH_CALL_MUNMAP:
         out->gone_start = c->arguments[0];
         out->gone_len_bytes = whole_pages(c->arguments[1]);
-        out->more_bytes = clamp_bytes(unseen, -(__s64)out->gone_len_bytes, 0);
         break;
     case ARCH_CALL_MREMAP:
-        change_mremap(c, result, unseen, out);
+        change_mremap(c, result, change, out);
         break;
     case ARCH_CALL_BRK:
-        change_brk(g->brk, result, out);
-        g->brk = result;
+        if (before)
+            change_brk(before->memory.brk, result, out);
         break;
     }
-    if (out->more_bytes)
-        __sync_fetch_and_add(&g->known_bytes, out->more_bytes);
     return 0;
 }
 
-/* What is known of the running process. NULL: it is not begun. */
-static __noinline struct process_growth *growth_known(__u32 tgid, const struct task_facts *facts)
+/* The state of the running process; it begins with nothing. NULL: there is no room for it, which is counted. */
+static __noinline struct process_growth *growth_of(__u32 tgid, const struct task_facts *facts)
 {
     struct process_growth *g = bpf_map_lookup_elem(&growths, &tgid);
+    struct process_growth fresh = {.start_boottime_ns = facts->start_boottime_ns, .exec_generation = facts->exec_generation};
 
-    return g && g->start_boottime_ns == facts->start_boottime_ns && g->exec_generation == facts->exec_generation ? g : 0;
+    if (g && g->start_boottime_ns == facts->start_boottime_ns && g->exec_generation == facts->exec_generation)
+        return g;
+    if (!bpf_map_update_elem(&growths, &tgid, &fresh, BPF_ANY))
+        g = bpf_map_lookup_elem(&growths, &tgid);
+    else
+        g = 0;
+    if (!g)
+        count_loss(LOSS_growth_untracked);
+    return g;
 }
 
-/* Begins with the running process as it is now. */
-static __noinline int growth_note(__u32 tgid, const struct task_facts *facts)
+/* What the process of the running thread had when the call began; NULL: it began before the process was recorded. */
+static __noinline struct growth_before *growth_taken_before(__u32 tid, const struct task_facts *facts, int system_call)
 {
-    struct growth_memory memory;
+    struct growth_before *before = bpf_map_lookup_elem(&growths_before, &tid);
 
-    memory_read((struct mm_struct *)facts->memory, &memory);
-    struct process_growth fresh = {.start_boottime_ns = facts->start_boottime_ns, .exec_generation = facts->exec_generation,
-                           .known_bytes = memory.data_bytes, .brk = memory.brk};
-    if (bpf_map_update_elem(&growths, &tgid, &fresh, BPF_ANY))
-        count_loss(LOSS_growth_untracked);
-    return 0;
-}
-
-/* A forked child has its parent's memory: what it is given from now on is its own. */
-static __always_inline void growth_fork(struct task_struct *child)
-{
-    __u32 tgid = BPF_CORE_READ(child, tgid);
-    struct growth_memory memory;
-
-    memory_read((struct mm_struct *)BPF_CORE_READ(child, mm), &memory);
-    struct process_growth fresh = {.start_boottime_ns = BPF_CORE_READ(child, start_boottime),
-                           .exec_generation = BPF_CORE_READ(child, self_exec_id),
-                           .known_bytes = memory.data_bytes, .brk = memory.brk};
-    if (bpf_map_update_elem(&growths, &tgid, &fresh, BPF_ANY))
-        count_loss(LOSS_growth_untracked);
+    if (!before || before->system_call != system_call || before->exec_generation != facts->exec_generation)
+        return 0;
+    before->system_call = -1;
+    return before;
 }
 
 /* ---- which calls have a sample ---- */
@@ -364,14 +383,13 @@ static __noinline enum wire_event_stat growth_begin(struct scratch *s, struct wi
 
     if (registers_of_task(s))
         return WIRE_EVENT_IDLE;
-    __u32 tgid = bpf_get_current_pid_tgid() >> 32;
-    struct process_growth *g = growth_known(tgid, &s->facts);
-    if (!g) { /* the call began before the process was recorded: what it gave was there then */
-        growth_note(tgid, &s->facts);
+    __u64 id = bpf_get_current_pid_tgid();
+    struct process_growth *g = growth_of(id >> 32, &s->facts);
+    if (!g)
         return WIRE_EVENT_IDLE;
-    }
     arch_call_of(&s->regs, &call);
-    growth_account(g, &call, result, &change);
+    struct growth_before *before = needs_before(&call) ? growth_taken_before(id, &s->facts, call.system_call) : 0;
+    growth_account(before, &call, result, &change);
     growth_tell(g, process, &change, now_ns);
     if (change.more_bytes <= 0)
         return WIRE_EVENT_IDLE;
@@ -455,31 +473,45 @@ static __always_inline int growth_wanted(struct wire_process **process)
     return *process || sample_unconfigured;
 }
 
-/* A call begins: if it is the first one that is seen of its process, what that has is noted. */
-SEC("tp")
-int grows(void *ctx)
+static __always_inline int growth_enter(int system_call)
 {
+    struct growth_before before = {.system_call = system_call};
     struct wire_process *process;
     struct task_facts facts;
 
-    (void)ctx;
     if (!growth_wanted(&process))
         return 0;
     hit_enter();
     task_read(&facts);
-    __u32 tgid = bpf_get_current_pid_tgid() >> 32;
-    if (!growth_known(tgid, &facts))
-        growth_note(tgid, &facts);
+    __u32 tid = bpf_get_current_pid_tgid();
+    before.exec_generation = facts.exec_generation;
+    memory_read((struct mm_struct *)facts.memory, &before.memory);
+    if (bpf_map_update_elem(&growths_before, &tid, &before, BPF_ANY))
+        count_loss(LOSS_growth_untracked);
     hit_leave();
     return 0;
 }
 
+/* A call begins that gives what depends on what there is. */
+SEC("tp")
+int grows(struct growth_entry *entry)
+{
+    return growth_enter(entry->system_call);
+}
+
+/* The same of mmap, if it is to replace what lies at its address. */
+SEC("tp")
+int maps(struct growth_entry *entry)
+{
+    return entry->arguments[3] & ARCH_MAP_FIXED ? growth_enter(entry->system_call) : 0;
+}
+
 /* A call has ended. Of those that failed, and of processes that are not followed, nothing is counted. */
 SEC("tp")
-int grew(struct growth_arguments *arguments)
+int grew(struct growth_exit *ended)
 {
     struct wire_process *process;
-    __u64 result = arguments->result;
+    __u64 result = ended->result;
 
     if (result > -4096ull || !growth_wanted(&process))
         return 0;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Has the BPF program run at the end of the system calls by which memory grows (bpf/sampler_growth.h). */
+/* Has the BPF programs run at the system calls by which memory grows (bpf/sampler_growth.h). */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "bpf/wire.h"
@@ -12,22 +11,39 @@
 #include "capture/sampler/sampler_state.h"
 #include "capture/sampler/tracepoint_attach.h"
 
+/* The kernel may be built without these tracepoints. Takes `why`. */
+static struct error *unsupported(const char *name, struct error *why)
+{
+    struct error *err = error_create(why->code == ERROR_USAGE ? ERROR_UNSUPPORTED : why->code,
+                                     "event memory-growth needs the kernel's tracepoint syscalls:%s: %s", name, error_text(why));
+
+    error_destroy(why);
+    return err;
+}
+
 struct error *sampler_growth_attach(struct sampler *s)
 {
-    /* What a mapping gives is known by its arguments; what the others do, only by what there was before. */
-    static const char *const names[GROWTH_LINKS] = {"sys_enter_mremap", "sys_enter_brk", "sys_enter_mprotect", "sys_exit_mmap",
-                                                    "sys_exit_munmap",  "sys_exit_mremap", "sys_exit_brk",     "sys_exit_mprotect"};
+    const struct {
+        const char *name;
+        const struct bpf_program *program;
+    } calls[GROWTH_LINKS] = {
+        {"sys_enter_mmap", s->skel->progs.maps},       {"sys_enter_mremap", s->skel->progs.grows},
+        {"sys_enter_brk", s->skel->progs.grows},       {"sys_enter_mprotect", s->skel->progs.grows},
+        {"sys_exit_mmap", s->skel->progs.grew},        {"sys_exit_munmap", s->skel->progs.grew},
+        {"sys_exit_mremap", s->skel->progs.grew},      {"sys_exit_brk", s->skel->progs.grew},
+        {"sys_exit_mprotect", s->skel->progs.grew},
+    };
     struct tracepoint tracepoint;
     int tracefs;
 
     TRY(tracefs_open(&tracefs));
     struct error *err = NULL;
     for (int i = 0; i < GROWTH_LINKS && !err; i++) {
-        bool begins = !strncmp(names[i], "sys_enter", strlen("sys_enter"));
-        err = tracepoint_find(tracefs, "syscalls", names[i], NULL, &tracepoint);
-        if (!err)
-            err = tracepoint_attach(begins ? s->skel->progs.grows : s->skel->progs.grew, tracepoint.id, names[i],
-                                    s->options.cpus[0], &s->growth_links[i]);
+        err = tracepoint_find(tracefs, "syscalls", calls[i].name, NULL, &tracepoint);
+        if (err)
+            err = unsupported(calls[i].name, err);
+        else
+            err = tracepoint_attach(calls[i].program, tracepoint.id, calls[i].name, s->options.cpus[0], &s->growth_links[i]);
     }
     close(tracefs);
     return err;

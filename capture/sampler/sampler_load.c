@@ -165,13 +165,15 @@ static struct error *set_up_growth(struct sampler *s)
 
     bpf_program__set_autoload(s->skel->progs.grew, event != EVENT_NONE);
     bpf_program__set_autoload(s->skel->progs.grows, event != EVENT_NONE);
+    bpf_program__set_autoload(s->skel->progs.maps, event != EVENT_NONE);
     if (event == EVENT_NONE)
         return NULL;
     s->skel->rodata->growth_event = event;
     s->skel->bss->sample_periods[event] = s->options.events.list[event].period;
     if (size_map(s, s->skel->maps.growths, s->options.sizes.processes) ||
         bpf_map__set_max_entries(s->skel->maps.growth_sites, GROWTH_SITES) ||
-        bpf_map__set_max_entries(s->skel->maps.growth_threads, GROWTH_THREADS))
+        bpf_map__set_max_entries(s->skel->maps.growth_threads, GROWTH_THREADS) ||
+        bpf_map__set_max_entries(s->skel->maps.growths_before, GROWTH_THREADS))
         return error_os(errno, "the tables for memory growth cannot be made");
     return NULL;
 }

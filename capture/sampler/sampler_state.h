@@ -13,7 +13,7 @@
 #include "capture/sampler/sampler.h"
 #include "capture/sampler/shared_array.h"
 
-#define GROWTH_LINKS 8 /* to the ends of system calls by which memory grows, and to beginnings */
+#define GROWTH_LINKS 9 /* to the ends of system calls by which memory grows, and to beginnings */
 
 struct bpf_link;
 struct sampler_bpf;

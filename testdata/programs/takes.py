@@ -5,9 +5,10 @@ bytes churn() had for longer than it should, because the program stood still mea
 
 It ends without giving anything back, after a second in which it takes nothing.
 
-With `larger` it has a block of 1 MiB when it prints "ready", and makes it MIB large after a line on standard input.
+With `larger` it has a block of 1 MiB when it prints "ready", and makes it MIB large after a line on standard input. With `new`
+it takes a new one of MIB then. With a GATE it first runs warm(), until that file is there.
 
-usage: takes.py MIB plain|threads|fork|larger
+usage: takes.py MIB plain|threads|fork|larger|new [GATE]
 """
 import json
 import mmap
@@ -83,15 +84,27 @@ def enlarge(count):
     kept[0].resize(count * BLOCK)
 
 
+def add(count):
+    kept.append(mmap.mmap(-1, count * BLOCK, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
+
+
+def warm(gate):
+    while not os.path.exists(gate):
+        sum(range(20000))
+        time.sleep(0.002)
+
+
 def work(way, count):
-    {"plain": both, "threads": threads, "fork": fork, "larger": enlarge}[way](count)
+    {"plain": both, "threads": threads, "fork": fork, "larger": enlarge, "new": add}[way](count)
 
 
-if sys.argv[2] == "larger":
+if sys.argv[2] in ("larger", "new"):
     kept.append(block())
     print("ready")
     sys.stdout.flush()
     sys.stdin.readline()
+if len(sys.argv) > 3:
+    warm(sys.argv[3])
 before = data_bytes()
 work(sys.argv[2], int(sys.argv[1]))
 after = data_bytes()

@@ -7,27 +7,27 @@ import time
 
 import pytest
 
-from conftest import PYCAP, PYTHON, ROOT
+from conftest import PYCAP, PYTHON, ROOT, record_behind_gate
 
 PROGRAM = ROOT / "testdata/programs/takes.py"
 PERIOD = 65536
 MIB = 1 << 20
+GROWTH = ["--event", "memory-growth", "--python-only", "--interpreter", "calls"]
 
 
 @pytest.fixture
-def taken(needs_bpf, pycap, pysym, tmp_path):
-    """Records takes.py: what it printed, and the bytes below each Python function."""
+def taken(needs_bpf, pysym, tmp_path):
+    """Records takes.py, from when its functions are known: what it printed, and the bytes below each Python function."""
     def run(python, mib, way):
-        trace = tmp_path / "t.bin"
-        done = pycap("record", "-q", "-e", "memory-growth", "-o", trace, "--", python, PROGRAM, mib, way)
-        assert done.returncode == 0, done.stderr
-        folded = pysym(trace, "-f", "folded", "--python-only", "--interpreter", "calls").stdout
+        trace, told, _ = record_behind_gate(pysym, tmp_path, ["-q", "-e", "cpu-clock,memory-growth"], python, PROGRAM, mib, way,
+                                            known_by=("--event", "cpu-clock"))
+        folded = pysym(trace, "-f", "folded", *GROWTH).stdout
         below = {}
         for line in folded.splitlines():
             stack, count = line.rsplit(" ", 1)
             for name in {frame.split(" (")[0].rsplit(".", 1)[-1] for frame in stack.split(";")}:
                 below[name] = below.get(name, 0) + int(count)
-        return trace, json.loads(done.stdout.splitlines()[-1]), below
+        return trace, json.loads(told.splitlines()[-1]), below
     return run
 
 
@@ -36,7 +36,7 @@ def test_the_leak_is_first(taken, pysym, python):
     assert below["leak"] == 32 * MIB
     assert -PERIOD <= below["work"] - told["grown"] <= PERIOD + told["late"], (below, told)
     assert below.get("churn", 0) <= 9 * MIB + told["late"]  # what its last round left in the heap, and arenas
-    top = pysym(trace, "-f", "folded", "--python-only", "--interpreter", "calls").stdout.splitlines()
+    top = pysym(trace, "-f", "folded", *GROWTH).stdout.splitlines()
     largest = max(top, key=lambda line: int(line.rsplit(" ", 1)[1]))
     assert "leak" in largest and "churn" not in largest
 
@@ -54,10 +54,11 @@ def test_a_child_has_its_own(taken):
     assert below["work"] >= told["grown"] + 16 * MIB
 
 
-def test_the_first_call_after_attaching(needs_bpf, pysym, tmp_path):
-    """What mremap gives is the difference to what there was, which was before the recording."""
+@pytest.mark.parametrize("way, function, mib", [("larger", "enlarge", 63), ("new", "add", 64)])
+def test_the_first_call_after_attaching(way, function, mib, needs_bpf, pysym, tmp_path):
+    """What mremap gives is the difference to what there was, which was before the recording. What mmap gives is all new."""
     trace, status = tmp_path / "t.bin", tmp_path / "status.json"
-    with subprocess.Popen([PYTHON, PROGRAM, "64", "larger"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as program, \
+    with subprocess.Popen([PYTHON, PROGRAM, "64", way], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as program, \
             subprocess.Popen([PYCAP, "record", "-e", "memory-growth", "-o", trace, "--status", status, "-p", str(program.pid)],
                              stderr=subprocess.PIPE, text=True) as recorder:
         assert program.stdout.readline() == "ready\n"
@@ -68,6 +69,6 @@ def test_the_first_call_after_attaching(needs_bpf, pysym, tmp_path):
         program.stdin.close()
         told = json.loads(program.stdout.readline())
         assert recorder.wait(60) == 0, recorder.stderr.read()
-    assert told["grown"] == 63 * MIB
-    folded = pysym(trace, "-f", "folded", "--python-only", "--interpreter", "calls").stdout
-    assert sum(int(line.rsplit(" ", 1)[1]) for line in folded.splitlines() if "enlarge" in line) == 63 * MIB
+    assert told["grown"] == mib * MIB
+    folded = pysym(trace, "-f", "folded", *GROWTH).stdout
+    assert sum(int(line.rsplit(" ", 1)[1]) for line in folded.splitlines() if function in line) == mib * MIB
