@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* When so much of stacks was built in a look, others have only their innermost frames. */
+/* When so much of stacks was built in a look, others have only their innermost frames. A task without frames counts as one. */
 #define BUILT_MAX_BYTES (UINT64_C(2) << 20)
 #define ENTRIES_KEPT 32
 
@@ -66,23 +66,23 @@ struct error *task_chains_find(struct task_chains *c, const struct task_table *t
 
 uint32_t task_chains_build(struct task_chains *c, const struct task_table *table, uint32_t task, bool *cut)
 {
-    uint32_t count = 0, stack = task + 1, most = c->built_bytes < BUILT_MAX_BYTES ? TASK_CHAIN_MAX : ENTRIES_KEPT;
+    uint32_t count = 0, tasks = 0, stack = task + 1, most = c->built_bytes < BUILT_MAX_BYTES ? TASK_CHAIN_MAX : ENTRIES_KEPT;
 
     *cut = false;
-    for (; task != TASK_NONE; task = table->tasks.data[task].awaiter) {
+    for (; task != TASK_NONE; task = table->tasks.data[task].awaiter, tasks++) {
         const struct task *t = &table->tasks.data[task];
         bool again = c->seen.data[task].stack == stack;
         c->seen.data[task].stack = stack;
         uint32_t take = again ? 0 : t->frame_count < most - count ? t->frame_count : most - count;
         memcpy(c->entries + count, table->frames.data + t->first_frame, take * sizeof *c->entries);
         count += take;
-        if (again || count == most) {
+        if (again || count == most || tasks == most) {
             *cut = true;
             break;
         }
         if (take)
             c->entries[count++] = (struct wire_python){.address = WIRE_RUN};
     }
-    c->built_bytes += count * sizeof *c->entries;
+    c->built_bytes += (count + tasks) * sizeof *c->entries;
     return count;
 }

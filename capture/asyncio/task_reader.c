@@ -252,6 +252,15 @@ static void run(struct task_reader *r, struct task_table *out)
     out->unread += (r->walk.torn || r->memory.late) && !out->unread;
 }
 
+/* Whether the process that is read has memory still. */
+static bool is_there(struct task_reader *r)
+{
+    uint64_t word;
+    const struct iovec range = {.iov_base = (void *)(uintptr_t)r->walk.runtime, .iov_len = sizeof word};
+
+    return r->memory.fn(r->memory.ctx, &range, 1, &word) == sizeof word;
+}
+
 struct error *task_reader_read(struct task_reader *r, const struct process *p, uint64_t budget_ns, struct task_table *out)
 {
     struct known *known = know(r, p);
@@ -284,6 +293,8 @@ struct error *task_reader_read(struct task_reader *r, const struct process *p, u
         out->unread = r->memory.late;
     }
     out->time_ns = now_ns();
+    if (out->unread && !is_there(r))
+        out->unread = 0; /* what is not there is not missed */
     good = good && remember(r, known) && !r->walk.no_memory && !r->memory.no_memory;
     return good ? NULL : error_no_memory();
 }

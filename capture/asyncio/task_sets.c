@@ -27,8 +27,10 @@ bool task_set_next(struct task_walk *w, struct task_set *s, uint64_t *key)
         uint64_t slot[2]; /* key, hash */
         if (s->at % LATE_SLOTS == LATE_SLOTS - 1 && w->is_late(w->objects.ctx))
             return false;
-        if (!py_object_bytes(&w->objects, s->table + 16 * (uint64_t)s->at, slot, sizeof slot))
+        if (!py_object_bytes(&w->objects, s->table + 16 * (uint64_t)s->at, slot, sizeof slot)) {
+            s->torn = true;
             return false;
+        }
         s->at++;
         *key = slot[0];
         if (slot[0])
@@ -75,6 +77,28 @@ static bool add(struct task_walk *w, uint64_t task, uint64_t interpreter, struct
     return task_walk_add(w, task, last->thread, interpreter);
 }
 
+/* Adds the tasks of a set; `weak`: it has weak references to them. False: stop. */
+static bool add_set(struct task_walk *w, uint64_t set, bool weak, uint64_t interpreter, struct last_loop *last)
+{
+    struct task_set s;
+    uint64_t object, task;
+
+    if (!task_set_open(w, set, &s)) {
+        w->torn = true;
+        return true;
+    }
+    while (task_set_next(w, &s, &object)) {
+        task = object;
+        /* The weak reference of a task that is gone has None. */
+        if (weak && !py_object_u64(&w->objects, object + w->objects.header, &task))
+            s.torn = true;
+        else if (task_walk_kind_of(w, task) == TASK_KIND_TASK && !add(w, task, interpreter, last))
+            return false;
+    }
+    w->torn = w->torn || s.torn;
+    return true;
+}
+
 /* What runs in each loop: its thread gets it. */
 static void find_running(struct task_walk *w, uint64_t interpreter, uint64_t current)
 {
@@ -94,32 +118,26 @@ void task_sets_add(struct task_walk *w, uint64_t interpreter)
 {
     const struct py_objects *r = &w->objects;
     struct task_hints *h = w->hints;
-    uint64_t modules, dict, object;
     struct last_loop last = {0};
-    struct task_set set;
+    uint64_t modules, dict;
 
-    if (!py_object_u64(r, interpreter + r->layout->interp_modules, &modules))
+    if (!py_object_u64(r, interpreter + r->layout->interp_modules, &modules)) {
+        w->torn = true;
         return;
+    }
     uint64_t module = py_dict_item(r, modules, "_asyncio", 0, &h->module);
-    if (!module || !py_object_u64(r, module + r->header, &dict))
+    if (!module)
         return;
+    if (!py_object_u64(r, module + r->header, &dict)) {
+        w->torn = true;
+        return;
+    }
     find_running(w, interpreter, py_dict_item(r, dict, "_current_tasks", 0, &h->current));
     uint64_t weak = py_dict_item(r, dict, "_scheduled_tasks", 0, &h->scheduled);
     uint64_t data = weak ? py_attribute(r, weak, "data", &h->data) : 0;
-    if (data && task_set_open(w, data, &set)) {
-        while (task_set_next(w, &set, &object)) {
-            uint64_t task;
-            /* The weak reference of a task that is gone has None. */
-            if (py_object_u64(r, object + r->header, &task) && task_walk_kind_of(w, task) == TASK_KIND_TASK &&
-                !add(w, task, interpreter, &last))
-                return;
-        }
-    }
+    if (data && !add_set(w, data, true, interpreter, &last))
+        return;
     uint64_t eager = py_dict_item(r, dict, "_eager_tasks", 0, &h->eager);
-    if (eager && task_set_open(w, eager, &set)) {
-        while (task_set_next(w, &set, &object)) {
-            if (task_walk_kind_of(w, object) == TASK_KIND_TASK && !add(w, object, interpreter, &last))
-                return;
-        }
-    }
+    if (eager)
+        add_set(w, eager, false, interpreter, &last);
 }

@@ -133,15 +133,19 @@ static void add_threads(struct task_walk *w, uint64_t interpreter, uint64_t inte
     const struct py_layout *l = w->objects.layout;
     uint64_t state;
 
-    if (!py_object_u64(&w->objects, interpreter + l->interp_threads_head, &state))
+    if (!py_object_u64(&w->objects, interpreter + l->interp_threads_head, &state)) {
+        w->torn = true;
         return;
+    }
     while (state && w->threads.count < THREADS_MAX) {
         struct task_thread t = {.state = state, .loop = TASK_NONE};
         uint64_t native = 0;
         t.facts = (struct task_loop){.tid = w->tgid, .interpreter = interpreter, .interpreter_id = interpreter_id};
         if (!py_object_u64(&w->objects, state + l->tstate_next, &state) ||
-            !py_object_u64(&w->objects, t.state + l->tstate_thread_id, &t.facts.thread_handle))
+            !py_object_u64(&w->objects, t.state + l->tstate_thread_id, &t.facts.thread_handle)) {
+            w->torn = true;
             return;
+        }
         if (l->tstate_native_thread_id != PY_NONE &&
             py_object_u64(&w->objects, t.state + l->tstate_native_thread_id, &native) && native && native <= INT32_MAX)
             t.facts.tid = (uint32_t)native;
@@ -152,6 +156,7 @@ static void add_threads(struct task_walk *w, uint64_t interpreter, uint64_t inte
             return;
         }
     }
+    w->torn = w->torn || state; /* there are more */
 }
 
 /* The index of the thread's loop in the table. TASK_NONE: out of memory. */
@@ -314,13 +319,17 @@ void task_walk_run(struct task_walk *w)
     clear(w);
     set_fields(w);
     if (w->fields.size > TASK_BYTES_MAX ||
-        !py_object_u64(&w->objects, w->runtime + l->runtime_interpreters_head, &interpreter))
+        !py_object_u64(&w->objects, w->runtime + l->runtime_interpreters_head, &interpreter)) {
+        w->torn = true;
         return;
+    }
     for (int i = 0; i < INTERPRETERS_MAX && interpreter; i++, interpreter = next) {
         size_t first = w->threads.count;
         if (!py_object_u64(&w->objects, interpreter + l->interp_next, &next) ||
-            !py_object_u64(&w->objects, interpreter + l->interp_id, &id))
-            return;
+            !py_object_u64(&w->objects, interpreter + l->interp_id, &id)) {
+            w->torn = true;
+            break;
+        }
         add_threads(w, interpreter, id);
         for (size_t t = first; w->fields.node && t < w->threads.count; t++)
             add_list(w, w->threads.data[t].state + w->asyncio.thread_tasks, &w->threads.data[t], interpreter);

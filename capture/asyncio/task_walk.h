@@ -69,7 +69,7 @@ struct task_walk {
     VEC(bool) awaited_by_is_set;
     struct buf storage;
     uint64_t edges;             /* that may still be read, from a task to what awaits it */
-    bool torn;                  /* a list did not hang together */
+    bool torn;                  /* something on the way to tasks could not be read, or did not hang together */
     bool no_memory;
 };
 
@@ -90,7 +90,9 @@ bool task_walk_add(struct task_walk *w, uint64_t address, struct task_thread *th
 struct task_set {
     uint64_t table;
     uint32_t slots, at;
+    bool torn; /* some of it could not be read */
 };
+/* False: it cannot be read. */
 bool task_set_open(struct task_walk *w, uint64_t set, struct task_set *out);
 /* The next key, in no order; keys that were removed show as objects that are nothing. False: the end, or the time is over. */
 bool task_set_next(struct task_walk *w, struct task_set *s, uint64_t *key);

@@ -32,6 +32,8 @@
 #define LOOPS_MAX 16
 /* How long the last looks may take together. */
 #define LAST_SLICE_NS (500 * NS_PER_MS)
+/* How often it is found out who has ended: before the process is forgotten, a second after its end. */
+#define PART_NS (250 * NS_PER_MS)
 /* How soon it is found out again who is there, when another interpreter or asyncio was found. */
 #define MEET_LEAST_NS (50 * NS_PER_MS)
 
@@ -66,6 +68,7 @@ struct task_looks {
     uint32_t round, cursor;
     uint64_t begun_ns, due_ns;
     uint64_t met_ns, meet_ns; /* when it was found out who is there; when to do so again */
+    uint64_t part_ns;         /* when to find out who has ended */
     uint64_t learned;         /* as processes_counts() said then */
     uint64_t paid_until_ns; /* the same for looks at all processes */
     uint64_t random;
@@ -289,6 +292,21 @@ static bool is_readable(struct task_looks *l, struct note *n, const struct proce
 
 /* ---- all processes ---- */
 
+/* Hands on what tasks of processes that have ended have waited, as long as it is known whose they were. */
+static struct error *part(struct task_looks *l, uint64_t time_ns)
+{
+    l->part_ns = time_ns + PART_NS;
+    for (size_t i = 0; i < l->notes.count;) {
+        const struct note *n = &l->notes.data[i];
+        const struct process *p = processes_find(l->o.processes, n->owner.tgid);
+        if (p && p->life == n->owner.life && !p->ended_ns)
+            i++;
+        else
+            TRY(forget(l, i, time_ns));
+    }
+    return NULL;
+}
+
 /* Finds out who is there, and notes when to look at the first. Hands on what tasks of processes that have ended have waited. */
 static struct error *meet(struct task_looks *l, uint64_t time_ns)
 {
@@ -351,6 +369,8 @@ struct error *task_looks_run(struct task_looks *l, uint64_t time_ns)
     /* What is found in a process once its files were inspected is not to wait for a period: the recording may be shorter. */
     if (l->due_ns > l->met_ns + MEET_LEAST_NS && processes_counts(l->o.processes).learned != l->learned)
         l->due_ns = l->meet_ns = l->met_ns + MEET_LEAST_NS;
+    if (time_ns >= l->part_ns)
+        TRY(part(l, time_ns));
     if (time_ns < l->due_ns)
         return NULL;
     if (time_ns >= l->meet_ns) /* which takes its time, where there are thousands of processes */

@@ -133,7 +133,8 @@ int main(int argc, char **argv)
         uint64_t begin_ns = now_ns(), cpu_begin_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
         err = task_reader_read(reader, &p, BUDGET_NS, &table);
         took_ns = now_ns() - begin_ns;
-        cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu_begin_ns;
+        uint64_t look_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu_begin_ns;
+        cpu_ns = i < 2 || look_ns < cpu_ns ? look_ns : cpu_ns; /* the least of those after the first: neighbours slow others */
         first_ns = i ? first_ns : took_ns;
     }
     if (err) {

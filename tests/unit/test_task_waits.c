@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 
+#include "capture/asyncio/task_chains.h"
 #include "capture/asyncio/task_waits.h"
 #include "formats/base/buf.h"
 #include "formats/base/clock.h"
@@ -334,6 +335,31 @@ static void test_many(void **state)
     assert_int_equal(f->sum_ns, REMEMBERED * (2 * S + S / 2) + MORE * UINT64_C(3) * S);
 }
 
+/* Tasks without frames that await each other in a line cost no more than a stack may have entries. */
+static void test_line_without_frames(void **state)
+{
+    enum { TASKS = 3 * TASK_CHAIN_MAX };
+    struct task_table table = {0};
+    static struct task_chains chains;
+    bool cut;
+    (void)state;
+
+    for (uint32_t i = 0; i < TASKS; i++) {
+        struct task t = {.address = i + 1, .awaiter = i + 1 < TASKS ? i + 1 : TASK_NONE};
+        assert_true(VEC_PUSH(&table.tasks, t));
+    }
+    OK(task_chains_find(&chains, &table));
+    assert_int_equal(task_chains_build(&chains, &table, 0, &cut), 0);
+    assert_true(cut);
+    assert_int_equal(task_chains_build(&chains, &table, TASKS - TASK_CHAIN_MAX, &cut), 0);
+    assert_false(cut);
+    for (uint32_t i = 0; i < TASKS; i++) /* when much was done, less is done for each */
+        task_chains_build(&chains, &table, i, &cut);
+    assert_in_range(chains.built_bytes, UINT64_C(2) << 20, UINT64_C(8) << 20);
+    task_chains_deinit(&chains);
+    task_table_deinit(&table);
+}
+
 /* A file ends before the time of the last look: what was seen by then is of this file. */
 static void test_cut(void **state)
 {
@@ -401,6 +427,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_ended_beside_changed, setup, teardown),
         cmocka_unit_test_setup_teardown(test_many, setup, teardown),
         cmocka_unit_test_setup_teardown(test_cut, setup, teardown),
+        cmocka_unit_test(test_line_without_frames),
         cmocka_unit_test_setup_teardown(test_still, setup, teardown),
         cmocka_unit_test_setup_teardown(test_name_quota, setup, teardown),
     };

@@ -178,6 +178,7 @@ static void test_reads_that_fail(void **state)
         space.reads_max = max;
         task_walk_run(&space.tasks);
         assert_true(space.table.tasks.count <= 3);
+        assert_true(space.table.tasks.count == 3 || space.tasks.torn || space.table.unread); /* who is missing is not gone */
         for (size_t i = 0; i < space.table.tasks.count; i++)
             assert_true(space.table.tasks.data[i].frame_count <= 2);
     }
