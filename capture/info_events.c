@@ -8,19 +8,34 @@
 #include "capture/event/event_table.h"
 #include "capture/event/pmu.h"
 #include "capture/event/tracefs.h"
+#include "capture/event/tracepoint.h"
 #include "capture/info.h"
 #include "capture/sampler/perf_events.h"
 #include "formats/base/buf.h"
 #include "formats/base/numbers.h"
 
+/* NULL: the kernel has tracepoints of system calls, which memory-growth needs beside what sampling needs. */
+static struct error *system_calls_try(void)
+{
+    struct tracepoint tracepoint;
+    int tracefs;
+
+    TRY(tracefs_open(&tracefs));
+    struct error *err = tracepoint_find(tracefs, "syscalls", "sys_exit_mmap", NULL, &tracepoint);
+    close(tracefs);
+    return err;
+}
+
 /*
- * Whether an event can be sampled on a CPU. Those without a counter are not tried: they need what sampling needs. Nor can
- * be said without the right to open them which ones there are: the kernel's own are.
+ * Whether an event can be sampled on a CPU. Those without a counter are not tried, but for what they need beside what
+ * sampling needs. Nor can be said without the right to open them which ones there are: the kernel's own are.
  */
 static bool opens(const struct event_source *source, int cpu)
 {
     const struct event event = {.source = source, .period = 1000000000};
-    struct error *why = event_has_counter(source) ? perf_events_try(&event, cpu) : NULL;
+    struct error *why = event_has_counter(source)       ? perf_events_try(&event, cpu)
+                        : source->kind == EVENT_GROWTH ? system_calls_try()
+                                                       : NULL;
     bool opened = !why || (why->code == ERROR_PERMISSION && source->kind != EVENT_HARDWARE);
 
     error_destroy(why);

@@ -16,6 +16,7 @@
 #include "capture/event/event_table.h"
 #include "formats/base/buf.h"
 #include "formats/base/nearest.h"
+#include "formats/trace/trace.h"
 
 #define UNIT_MAX 24
 
@@ -113,6 +114,7 @@ static const struct {
 #define BREAKPOINT "a breakpoint takes a debug register of the process, and pycap changes no process"
     {"mem", false, BREAKPOINT},
     {"breakpoint", false, BREAKPOINT},
+    {"user_events", true, "the kernel writes into the process when somebody waits for such an event, and pycap changes no process"},
 #define TRACER "such a PMU records all that a CPU does into a buffer of its own, and takes no samples; perf record takes it"
     {"intel_pt", true, TRACER},
     {"intel_bts", true, TRACER},
@@ -265,6 +267,8 @@ static struct error *read_term(struct draft *d, const char *text, size_t len, ch
     if (is_word(text, key, "unit") && is_made_up) {
         TRY(take_word(d, text, len, "_-.", made->unit));
         source->unit = made->unit;
+        if (!strcmp(made->unit, TRACE_UNIT_FAULTS))
+            return error_create(ERROR_USAGE, "event %s: the unit '" TRACE_UNIT_FAULTS "' is that of page faults", shown(d));
         return strlen(made->unit) <= UNIT_MAX ? NULL
                                               : error_create(ERROR_USAGE, "event %s: the unit has more than %d letters", shown(d),
                                                              UNIT_MAX);

@@ -36,7 +36,7 @@ static const struct event_source sources[] = {
     HARDWARE("stalled-cycles-backend", "idle-cycles-backend", "cycles", STALLED_CYCLES_BACKEND),
     {.name = "off-cpu", .unit = "ns", .kind = EVENT_WAIT},
     {.name = "task-wait", .unit = "ns", .kind = EVENT_TASK},
-    {.name = "memory-growth", .unit = "bytes", .kind = EVENT_GROWTH},
+    {.name = TRACE_MEMORY_GROWTH, .unit = TRACE_UNIT_BYTES, .kind = EVENT_GROWTH},
 };
 enum { SOURCE_COUNT = sizeof sources / sizeof *sources };
 

@@ -48,9 +48,44 @@ static bool take_number(const char **at, const char *end, const char *key, uint6
     return found > digits;
 }
 
+static bool is_word(const char *text, size_t len, const char *word)
+{
+    return strlen(word) == len && !memcmp(text, word, len);
+}
+
 static bool is_name_character(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+/*
+ * The kernel says of every argument of a system call that it has 8 bytes and no sign; a call takes of the register what its
+ * type says, and no more. This machine has the lowest byte first.
+ */
+static void narrow(const char *type, size_t len, struct field *f)
+{
+    static const struct {
+        const char *name;
+        uint8_t size;
+        bool is_signed;
+    } types[] = {
+        {"int", 4, true},          {"unsigned int", 4, false}, {"unsigned", 4, false}, {"u32", 4, false},
+        {"__u32", 4, false},       {"s32", 4, true},           {"__s32", 4, true},     {"pid_t", 4, true},
+        {"uid_t", 4, false},       {"gid_t", 4, false},        {"key_serial_t", 4, true}, {"timer_t", 4, true},
+        {"clockid_t", 4, true},    {"mqd_t", 4, true},         {"rwf_t", 4, true},     {"umode_t", 2, false},
+        {"long", 8, true},         {"off_t", 8, true},         {"loff_t", 8, true},    {"ssize_t", 8, true},
+    };
+
+    if (f->size != 8 || f->is_signed)
+        return;
+    while (len && type[len - 1] == ' ')
+        len--;
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        if (is_word(type, len, types[i].name)) {
+            f->size = types[i].size;
+            f->is_signed = types[i].is_signed;
+        }
+    }
 }
 
 /* Parses "field:TYPE NAME;\toffset:N;\tsize:N;\tsigned:N;" anywhere in a line. */
@@ -77,12 +112,9 @@ static bool read_field(const char *line, const char *end, struct field *out)
     while (out->name > from && is_name_character(out->name[-1]))
         out->name--;
     out->name_len = (size_t)(to - out->name);
+    if (out->is_number)
+        narrow(from, (size_t)(out->name - from), out);
     return out->name_len > 0;
-}
-
-static bool is_word(const char *text, size_t len, const char *word)
-{
-    return strlen(word) == len && !memcmp(text, word, len);
 }
 
 struct error *tracepoint_parse(const char *text, size_t len, const char *weight, struct tracepoint *out)

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <linux/perf_event.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -202,9 +203,27 @@ static struct error *control(struct perf_events *e, unsigned long request)
     return NULL;
 }
 
+/* The kernel gives a pinned counter up where it finds no room for it; then there is nothing to read, not even zeros. */
+static struct error *check_pinned(const struct perf_events *e, uint32_t event)
+{
+    uint64_t values[3];
+
+    for (uint32_t i = 0; e->events.list[event].source->modifiers & EVENT_PINNED && i < e->cpu_count; i++) {
+        const struct counter *c = counter_of(e, event, i);
+        if (c->fd >= 0 && read(c->fd, values, sizeof values) == 0)
+            return error_create(ERROR_UNSUPPORTED, "event %s: its counter cannot stay on CPU %d, since others have those of the "
+                                "hardware; without the modifier D it takes turns with them", e->events.list[event].source->name,
+                                e->cpus[i]);
+    }
+    return NULL;
+}
+
 struct error *perf_events_enable(struct perf_events *e)
 {
-    return control(e, PERF_EVENT_IOC_ENABLE);
+    TRY(control(e, PERF_EVENT_IOC_ENABLE));
+    for (uint32_t event = 0; event < e->events.count; event++)
+        TRY(check_pinned(e, event));
+    return NULL;
 }
 
 struct error *perf_events_disable(struct perf_events *e)
@@ -226,7 +245,10 @@ struct error *perf_events_read(struct perf_events *e, uint32_t event, uint32_t i
     *out = (struct perf_event_count){0};
     if (c->fd < 0)
         return NULL;
-    if (read(c->fd, values, sizeof values) != sizeof values)
+    ssize_t got = read(c->fd, values, sizeof values);
+    if (!got) /* a pinned counter that lost its place */
+        memcpy(values, (uint64_t[3]){c->from}, sizeof values);
+    else if (got != sizeof values)
         return error_os(errno, "the event on CPU %d cannot be read", e->cpus[i]);
     *out = (struct perf_event_count){.count = values[0], .enabled_ns = values[1], .running_ns = values[2]};
     if ((of->period || of->source->kind == EVENT_CLOCK) && event_ticks_all(of->source))

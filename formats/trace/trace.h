@@ -174,6 +174,8 @@ static inline bool trace_event_waits(uint32_t kind)
 #define TRACE_UNIT_FAULTS "faults"
 /* The unit of one that counts memory itself. */
 #define TRACE_UNIT_BYTES "bytes"
+/* The name of the event of memory that system calls gave processes. */
+#define TRACE_MEMORY_GROWTH "memory-growth"
 
 /* ---- writing ---- */
 

@@ -10,9 +10,11 @@ enum { HELD_BACK_PAGES = 64, EXACT_MAJOR = 6, EXACT_MINOR = 17 };
 
 enum memory_event process_memory_event(const char *name, const char *unit)
 {
-    if (!strcmp(unit, TRACE_UNIT_FAULTS))
-        return MEMORY_FAULTS;
-    return strcmp(name, "memory-growth") ? MEMORY_NOTHING : MEMORY_MAPPED;
+    if (!strcmp(name, TRACE_MEMORY_GROWTH))
+        return MEMORY_MAPPED;
+    /* Those of user mode alone, or only those that wait for a disk, say nothing of growth. */
+    bool all = !strcmp(name, "page-faults") || !strcmp(name, "minor-faults");
+    return all && !strcmp(unit, TRACE_UNIT_FAULTS) ? MEMORY_FAULTS : MEMORY_NOTHING;
 }
 
 /* ---- gathering ---- */

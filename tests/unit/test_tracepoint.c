@@ -20,6 +20,11 @@ static const char write_format[] = "name: sys_enter_write\nID: 840\nformat:\n" C
     "\tfield:const char * buf;\toffset:24;\tsize:8;\tsigned:0;\n"
     "\tfield:size_t count;\toffset:32;\tsize:8;\tsigned:0;\n"
     "\nprint fmt: \"fd: 0x%08lx\", ((unsigned long)(REC->fd))\n";
+static const char epoll_format[] = "name: sys_enter_epoll_wait\nID: 1069\nformat:\n" COMMON
+    "\tfield:int timeout;\toffset:40;\tsize:8;\tsigned:0;\n"
+    "\tfield:unsigned int fd;\toffset:16;\tsize:8;\tsigned:0;\n"
+    "\tfield:loff_t pos;\toffset:48;\tsize:8;\tsigned:0;\n"
+    "\tfield:unsigned long flags;\toffset:56;\tsize:8;\tsigned:0;\n";
 static const char rename_format[] = "name: task_rename\nID: 123\nformat:\n" COMMON
     "\tfield:pid_t pid;\toffset:8;\tsize:4;\tsigned:1;\n"
     "\tfield:char oldcomm[16];\toffset:12;\tsize:16;\tsigned:1;\n"
@@ -43,6 +48,24 @@ static void test_fields(void **state)
     assert_int_equal(t.weight_offset, 32);
     assert_int_equal(t.weight_size, 2);
     assert_true(t.weight_signed);
+}
+
+/* Of the register that holds an argument of a system call, the call takes what the argument's type says. */
+static void test_arguments(void **state)
+{
+    static const struct {
+        const char *name;
+        uint32_t size;
+        bool is_signed;
+    } wanted[] = {{"timeout", 4, true}, {"fd", 4, false}, {"pos", 8, true}, {"flags", 8, false}};
+    struct tracepoint t;
+    (void)state;
+
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+        OK(tracepoint_parse(epoll_format, sizeof epoll_format - 1, wanted[i].name, &t));
+        assert_int_equal(t.weight_size, wanted[i].size);
+        assert_int_equal(t.weight_signed, wanted[i].is_signed);
+    }
 }
 
 static void expect_refusal(const char *text, const char *weight, const char *says)
@@ -192,7 +215,8 @@ static void test_this_kernel(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fields), cmocka_unit_test(test_refusals),    cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_fields), cmocka_unit_test(test_arguments),
+        cmocka_unit_test(test_refusals), cmocka_unit_test(test_damage),
         cmocka_unit_test(test_near), cmocka_unit_test(test_levels),
         cmocka_unit_test(test_folder), cmocka_unit_test(test_this_kernel),
     };
