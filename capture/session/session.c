@@ -40,9 +40,15 @@ static void flush(struct session *s, uint64_t time_ns)
     trace_builder_refusals(s->builder, time_ns);
     session_sum_losses(s);
     trace_builder_losses(s->builder, time_ns, s->losses, s->event_losses);
-    if (session_has_reader(s))
-        trace_builder_clock(s->builder); /* also where nothing happens, and so that it is known soon when the reader has gone */
     trace_writer_flush(s->writer);
+    /*
+     * For a reader that follows, a block of its own says until when all is written: samples stand at the end of a block. Also
+     * where nothing happens; so it is known soon, too, when the reader has gone.
+     */
+    if (session_has_reader(s)) {
+        trace_builder_clock(s->builder);
+        trace_writer_flush(s->writer);
+    }
     s->flushed_ns = time_ns;
 }
 
@@ -299,8 +305,11 @@ struct error *session_run(const struct session_options *options, int *exit_code)
         *exit_code = 128 + SIGPIPE; /* as a shell has it of other programs */
     else if (!err && s->command.exited)
         *exit_code = command_exit_code(&s->command);
-    else if (!err && advice_fails_empty(s))
+    else if (!err && advice_fails_empty(s)) {
         *exit_code = EXIT_FAILURE;
+        if (s->o->quiet) /* there was no summary to say it */
+            advice_no_sample(s);
+    }
     session_tear_down(s);
     free(s);
     return err;

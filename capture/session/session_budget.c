@@ -9,6 +9,7 @@
 #include "capture/host/messages.h"
 #include "capture/session/flight.h"
 #include "capture/session/session_drain.h"
+#include "capture/session/session_reader.h"
 #include "capture/session/session_files.h"
 
 /* Kept of code objects; a large host's programs have some 15 MiB. */
@@ -65,13 +66,19 @@ static struct error *forget_codes(struct session *s)
     return NULL;
 }
 
+/* What pycap holds, with what a slow reader leaves with the process that writes. */
+static uint64_t resident(const struct session *s)
+{
+    return procfs_own_resident() + (session_has_reader(s) ? outputs_backlog(s->outputs, false).len_bytes : 0);
+}
+
 struct error *session_limit_memory(struct session *s, uint64_t time_ns)
 {
     if (s->o->max_memory) {
-        s->held_bytes = procfs_own_resident();
+        s->held_bytes = resident(s);
         if (s->held_bytes > near_limit(s) && flight_forget(s, s->held_bytes - near_limit(s))) {
             malloc_trim(0);
-            s->held_bytes = procfs_own_resident();
+            s->held_bytes = resident(s);
         }
         if (s->held_bytes > s->o->max_memory ||
             (s->held_bytes > near_limit(s) && time_ns - s->forgotten_ns >= FORGET_NS)) {
@@ -84,7 +91,7 @@ struct error *session_limit_memory(struct session *s, uint64_t time_ns)
             if (trace_writer_epoch_fits(s->writer))
                 TRY(trace_builder_begin_epoch(s->builder, time_ns));
             malloc_trim(0);
-            s->held_bytes = procfs_own_resident();
+            s->held_bytes = resident(s);
             return NULL;
         }
     }

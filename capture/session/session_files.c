@@ -68,6 +68,8 @@ struct error *session_end_file(struct session *s, uint64_t time_ns, enum trace_e
 
     if (err)
         reason = TRACE_END_ERROR;
+    if (session_has_reader(s)) /* as in flush() of session.c */
+        trace_writer_flush(s->writer);
     trace_builder_end(s->builder, time_ns, reason, session_lost_samples(s) - s->file_lost);
     s->file_lost = session_lost_samples(s);
     struct error *finished = trace_writer_finish(s->writer);

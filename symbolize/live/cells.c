@@ -34,14 +34,15 @@ static uint32_t find(struct live_cells *c, uint32_t thread, uint32_t place)
     return UINT32_MAX;
 }
 
-struct live_weight *live_cells_at(struct live_cells *c, uint32_t thread, uint32_t place, uint64_t serial)
+struct live_weight *live_cells_at(struct live_cells *c, uint32_t thread, uint32_t *place, uint64_t serial)
 {
-    uint32_t number = find(c, thread, place);
+    uint32_t number = find(c, thread, *place);
     size_t parity = serial & 1;
 
     if (number == UINT32_MAX)
         return NULL;
     struct live_cell *cell = &c->list.data[number];
+    *place = cell->place;
     if (cell->serials[parity] != serial) {
         if (!VEC_PUSH(&c->touched, number))
             return NULL;

@@ -35,8 +35,11 @@ struct live_cells {
 };
 
 void live_cells_deinit(struct live_cells *c);
-/* What the cell has in the interval that is being counted, number `serial`; where there is no room, that of others. NULL: out of memory. */
-struct live_weight *live_cells_at(struct live_cells *c, uint32_t thread, uint32_t place, uint64_t serial);
+/*
+ * The weights in the interval that is being counted, number `serial`, of a cell. Where there is no room for it they are those of
+ * others, and *place becomes the place of these. NULL: out of memory.
+ */
+struct live_weight *live_cells_at(struct live_cells *c, uint32_t thread, uint32_t *place, uint64_t serial);
 /* Ends an interval: adds it to the sums since the start. */
 void live_cells_end_interval(struct live_cells *c, uint64_t serial);
 /* Are they so many that room should be made? */

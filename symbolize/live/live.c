@@ -55,14 +55,14 @@ static struct error *start(struct live *l)
     return failed ? error_create(ERROR_IO, "cannot start a thread") : NULL;
 }
 
-/* Waits until there is something to show. False: there is nothing. */
-static bool wait_for_begin(const struct live *l)
+/* Waits until there is something to show. False: there is nothing, or the view is to end. */
+static bool wait_for_begin(const struct live *l, const struct live_screen *screen)
 {
     const struct timespec pause = timespec_of_ns(BEGIN_MS * NS_PER_MS);
 
-    while (!atomic_load(&l->feed.begun) && !atomic_load(&l->done))
+    while (!atomic_load(&l->feed.begun) && !atomic_load(&l->done) && !live_screen_is_ended(screen))
         nanosleep(&pause, NULL);
-    return atomic_load(&l->feed.begun);
+    return atomic_load(&l->feed.begun) && !live_screen_is_ended(screen);
 }
 
 static void apply(const struct live *l, const struct live_view *v)
@@ -122,10 +122,14 @@ static bool stop(struct live *l)
 
 static struct error *show_begun(struct live *l, struct live_screen *screen, struct live_view *view)
 {
-    if (!wait_for_begin(l))
-        return NULL;
-    TRY(live_screen_take(screen));
-    struct error *err = show(l, screen, view);
+    struct error *err = NULL;
+
+    live_screen_take_signals(screen);
+    if (wait_for_begin(l, screen)) {
+        err = live_screen_take(screen);
+        if (!err)
+            err = show(l, screen, view);
+    }
     live_screen_give_back(screen);
     return err;
 }

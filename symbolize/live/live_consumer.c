@@ -64,15 +64,13 @@ static void tell_recorded(struct live_consumer *c)
     buf_deinit(&text);
 }
 
-/* The recorder's clock when it wrote the record; 0: it does not say. */
+/* When what the record says was so; 0: it does not say. */
 static uint64_t time_of(const struct trace_record *rec)
 {
     switch (rec->type) {
     case TRACE_epoch: return rec->epoch.time_ns;
-    case TRACE_clock: return rec->clock.monotonic_ns;
     case TRACE_loss: return rec->loss.time_ns;
     case TRACE_ticks: return rec->ticks.time_ns;
-    case TRACE_end: return rec->end.time_ns;
     default: return 0;
     }
 }
@@ -90,6 +88,8 @@ static struct error *take_record(void *state, const struct consumer_file *file, 
         live_tally_loss(tally, rec->loss.reason, rec->loss.count);
     c->ended |= rec->type == TRACE_end;
     live_tally_damages(tally, trace_reader_stats(file->reader)->damage_count);
+    if (rec->type == TRACE_clock || rec->type == TRACE_end)
+        return live_tally_clock(tally, rec->type == TRACE_clock ? rec->clock.monotonic_ns : rec->end.time_ns);
     return time_ns ? live_tally_time(tally, time_ns) : NULL;
 }
 

@@ -15,8 +15,9 @@ static void put_gil(const struct live_figures *f, struct buf *out)
 {
     const struct live_deeds *d = &f->all;
 
+    /* Whoever holds it while off the CPU is seen only where waits are recorded. */
     if (d->gil_known_ns)
-        buf_printf(out, "   GIL held %.0f %%", 100 * rate(d->gil_held_ns, f));
+        buf_printf(out, "   GIL held%s %.0f %%", f->has_waits ? "" : " >=", 100 * rate(d->gil_held_ns, f));
     if (d->wait_ns[EMIT_WAIT_GIL])
         buf_printf(out, "%s by %.2f", d->gil_known_ns ? ", waited for" : "   GIL waited for", rate(d->wait_ns[EMIT_WAIT_GIL], f));
 }
@@ -54,6 +55,9 @@ static bool put_rates(const struct live_figures *f, struct buf *out)
         buf_printf(out, "   %.0f %s/s", (double)f->all.ns[LIVE_RAN] * seconds, f->event);
     put_gil(f, out);
     buf_printf(out, "   lost %" PRIu64, f->lost);
+    /* What was lost is missing in all figures but shares. */
+    if (f->lost_now)
+        buf_printf(out, " (%.0f %% now)", 100 * (double)f->lost_now / (double)(f->lost_now + f->all.samples));
     return true;
 }
 

@@ -25,6 +25,7 @@ struct live_screen {
     FILE *out, *in;
     uint64_t serial; /* of the interval that was drawn last */
     SCREEN *curses;
+    bool has_signals;
 };
 
 /* ---- signals ---- */
@@ -156,24 +157,33 @@ struct error *live_screen_open(struct live_screen **out)
     return NULL;
 }
 
-struct error *live_screen_take(struct live_screen *s)
+void live_screen_take_signals(struct live_screen *s)
 {
     take_signals(fileno(s->out));
-    struct error *err = begin_curses(s);
-    if (err)
-        release_signals();
-    return err;
+    s->has_signals = true;
+}
+
+bool live_screen_is_ended(const struct live_screen *s)
+{
+    return s->has_signals && global.asked_to_end;
+}
+
+struct error *live_screen_take(struct live_screen *s)
+{
+    return begin_curses(s);
 }
 
 void live_screen_give_back(struct live_screen *s)
 {
-    if (!s->curses)
-        return;
-    endwin();
-    global.taken = 0;
-    delscreen(s->curses);
-    s->curses = NULL;
-    release_signals();
+    if (s->curses) {
+        endwin();
+        global.taken = 0;
+        delscreen(s->curses);
+        s->curses = NULL;
+    }
+    if (s->has_signals)
+        release_signals();
+    s->has_signals = false;
 }
 
 void live_screen_close(struct live_screen *s)

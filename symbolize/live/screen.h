@@ -7,6 +7,7 @@
 #ifndef SYMBOLIZE_LIVE_SCREEN_H
 #define SYMBOLIZE_LIVE_SCREEN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,9 +21,13 @@ struct live_screen;
  * terminal, there is no terminal to take keys from, or its type is not known.
  */
 struct error *live_screen_open(struct live_screen **out);
+/* From now on signals that would end the program ask for the end. Call before the screen is taken. */
+void live_screen_take_signals(struct live_screen *s);
+/* Whether one did. */
+bool live_screen_is_ended(const struct live_screen *s);
 /* Takes the screen. Only one at a time. */
 struct error *live_screen_take(struct live_screen *s);
-/* Gives it back. Does nothing if it was not taken. */
+/* Gives it back, and what signals do. Does nothing if neither was taken. */
 void live_screen_give_back(struct live_screen *s);
 /* Accepts NULL. */
 void live_screen_close(struct live_screen *s);

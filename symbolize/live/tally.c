@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "formats/base/clock.h"
 #include "formats/base/columns.h"
 #include "formats/base/map.h"
 #include "formats/base/printable.h"
@@ -20,6 +21,8 @@ struct entry {
 /* Where there are more the interval is counted before it has ended. */
 enum { ENTRIES_MAX = 1 << 18 };
 #define EVENT_UNKNOWN UINT32_MAX
+/* A recorder whose clock comes so often streams. */
+#define PACE_NS (5 * NS_PER_S)
 
 struct live_tally {
     pthread_mutex_t mutex; /* for what both sides use: all but the next two paragraphs */
@@ -37,8 +40,8 @@ struct live_tally {
     struct map index; /* by measure, one after the other: thread << 32 | stack -> its entry */
     struct map waits;
     VEC(struct entry) entries;
-    bool has_time;
-    uint64_t start_ns, begin_ns, newest_ns;
+    bool has_time, is_paced; /* paced: by live_tally_clock() */
+    uint64_t start_ns, begin_ns, newest_ns, clock_ns;
     struct live_figures next;
 
     /* Scratch: the stack at which a place was counted last. */
@@ -92,9 +95,9 @@ static struct live_weight *weight_at(struct live_tally *t, int by, const struct 
 
     if (place == UINT32_MAX || !VEC_EXTEND_ZERO(&t->counted_at[by], t->places[by].list.count))
         return NULL;
+    struct live_weight *weights = live_cells_at(&t->cells[by], e->thread, &place, t->serial);
     *again = t->counted_at[by].data[place] == t->stack_serial;
     t->counted_at[by].data[place] = t->stack_serial;
-    struct live_weight *weights = live_cells_at(&t->cells[by], e->thread, place, t->serial);
     return weights ? &weights[e->measure] : NULL;
 }
 
@@ -271,10 +274,13 @@ static void count_deeds(struct live_deeds *d, const struct live_tally *t, int me
 {
     d->ns[measure] += s->value;
     if (measure == LIVE_WAITED) {
-        d->wait_ns[t->model->label_sets[s->label_set].wait] += s->value;
-        return;
+        enum emit_wait wait = t->model->label_sets[s->label_set].wait;
+        d->wait_ns[wait] += s->value;
+        if (wait == EMIT_WAIT_GIL || s->gil != EMIT_GIL_HELD)
+            return;
+    } else {
+        d->samples++;
     }
-    d->samples++;
     if (!t->next.is_time)
         return;
     d->gil_known_ns += s->gil != EMIT_GIL_UNKNOWN ? s->value : 0;
@@ -323,7 +329,8 @@ struct error *live_tally_sample(struct live_tally *t, const struct emit_sample *
     return err;
 }
 
-struct error *live_tally_time(struct live_tally *t, uint64_t ns)
+/* It is `ns` now; an interval ends that has lasted for `length_ns`. */
+static struct error *advance(struct live_tally *t, uint64_t ns, uint64_t length_ns)
 {
     struct error *err = NULL;
 
@@ -334,10 +341,23 @@ struct error *live_tally_time(struct live_tally *t, uint64_t ns)
         return NULL;
     t->newest_ns = ns;
     live_tally_lock(t);
-    if (ns - t->begin_ns >= t->interval_ns && !t->frozen)
+    if (ns - t->begin_ns >= length_ns && !t->frozen)
         err = end_interval(t);
     live_tally_unlock(t);
     return err;
+}
+
+struct error *live_tally_time(struct live_tally *t, uint64_t ns)
+{
+    return t->is_paced ? NULL : advance(t, ns, t->interval_ns);
+}
+
+struct error *live_tally_clock(struct live_tally *t, uint64_t ns)
+{
+    t->is_paced = t->is_paced || (t->clock_ns && ns > t->clock_ns && ns - t->clock_ns < PACE_NS);
+    t->clock_ns = ns;
+    /* It does not keep to the moment: a little less is no reason to wait for as long again. */
+    return advance(t, ns, t->interval_ns - t->interval_ns / 8);
 }
 
 void live_tally_loss(struct live_tally *t, uint32_t reason, uint64_t count)

@@ -3,8 +3,9 @@
  * What the live view shows: how much time functions, lines and threads took in the last interval, and since the start.
  *
  * Samples are added up by stack while they come, and by place when an interval ends: work is done once for each distinct
- * stack. Intervals are of the recorder's clock, so a connection that stutters changes no share. The samples of an interval
- * are those that came before the first sample of the next one.
+ * stack. Intervals are of the recorder's clock, so a connection that stutters changes no share. A recorder that streams says
+ * at short distances until when it has written all: there intervals end. Of other traces an interval has the samples that came
+ * before the first one of the next.
  *
  * Memory is bounded, whatever the trace says: places, threads and pairs of them have limits of their own, and what is over
  * them is added to LIVE_OTHERS.
@@ -59,8 +60,10 @@ void live_tally_destroy(struct live_tally *t);
  */
 struct error *live_tally_model(struct live_tally *t, const struct emit_model *model);
 struct error *live_tally_sample(struct live_tally *t, const struct emit_sample *sample);
-/* The recorder's clock was at `ns`; ends the interval if that is at its end. */
+/* Something was recorded at `ns`; ends the interval if that is at its end, unless the recorder says itself when that is. */
 struct error *live_tally_time(struct live_tally *t, uint64_t ns);
+/* All up to `ns` has come. */
+struct error *live_tally_clock(struct live_tally *t, uint64_t ns);
 void live_tally_loss(struct live_tally *t, uint32_t reason, uint64_t count);
 void live_tally_damages(struct live_tally *t, uint64_t count);
 void live_tally_recorded(struct live_tally *t, const char *text);

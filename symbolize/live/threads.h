@@ -19,7 +19,7 @@ enum { LIVE_THREADS_MAX = 4096, LIVE_NAME_BYTES = 64 };
 /* Of one interval, in ns; of an event that is no time, `ns` is in its unit. */
 struct live_deeds {
     uint64_t ns[LIVE_MEASURES], samples;
-    uint64_t gil_known_ns, gil_held_ns; /* on a CPU: where the samples say whether the GIL was held, and where it was */
+    uint64_t gil_known_ns, gil_held_ns; /* where samples say whether the GIL was held, and where it was: also off the CPU */
     uint64_t wait_ns[EMIT_WAITS];
 };
 

@@ -6,8 +6,8 @@
 #include "formats/base/clock.h"
 #include "formats/base/utf8.h"
 
-/* The lengths that an interval can have. */
-static const uint64_t intervals_ns[] = {NS_PER_S / 2, NS_PER_S, 2 * NS_PER_S, 5 * NS_PER_S, 10 * NS_PER_S, 30 * NS_PER_S, 60 * NS_PER_S};
+/* The lengths that an interval can have. A recorder writes once a second. */
+static const uint64_t intervals_ns[] = {NS_PER_S, 2 * NS_PER_S, 5 * NS_PER_S, 10 * NS_PER_S, 30 * NS_PER_S, 60 * NS_PER_S};
 enum { INTERVALS = sizeof intervals_ns / sizeof *intervals_ns };
 enum { BACKSPACE = 8, ESCAPE = 27, DELETE = 127, CTRL_C = 3 };
 

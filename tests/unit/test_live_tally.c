@@ -325,6 +325,14 @@ static void test_bounded(void **state)
     live_tally_destroy(t);
 }
 
+static struct live_weight *cell_at(struct live_cells *c, uint32_t thread, uint32_t place, uint64_t serial)
+{
+    struct live_weight *weights = live_cells_at(c, thread, &place, serial);
+
+    assert_non_null(weights);
+    return weights;
+}
+
 /* Cells whose threads come and go are folded, others stay as they are. */
 static void test_cells_fold(void **state)
 {
@@ -332,11 +340,11 @@ static void test_cells_fold(void **state)
     uint32_t threads[] = {0, 0, 1};
 
     (void)state;
-    live_cells_at(&c, 1, 7, 1)->self = 5;
-    live_cells_at(&c, 1, 7, 1)->total = 9;
-    live_cells_at(&c, 2, 7, 1)->self = 3;
+    cell_at(&c, 1, 7, 1)->self = 5;
+    cell_at(&c, 1, 7, 1)->total = 9;
+    cell_at(&c, 2, 7, 1)->self = 3;
     live_cells_end_interval(&c, 1);
-    live_cells_at(&c, 2, 7, 2)->self = 4;
+    cell_at(&c, 2, 7, 2)->self = 4;
     live_cells_end_interval(&c, 2);
     assert_true(live_cells_renumber(&c, threads, false, 2));
     assert_int_equal(c.list.count, 2);
@@ -352,6 +360,81 @@ static void test_cells_fold(void **state)
     assert_int_equal(c.list.data[0].all[0].total, 5);
     assert_int_equal(c.list.data[1].place, 7);
     live_cells_deinit(&c);
+}
+
+/* Where there is no room for the cells of a thread, its stacks count once among others, however deep they are. */
+static void test_others_once(void **state)
+{
+    enum { DEEP = 40, THREADS = 1700 };
+    static struct emit_frame frames[DEEP];
+    static struct emit_stack stacks[DEEP];
+    static struct emit_thread threads[THREADS];
+    static char names[DEEP][16];
+    struct emit_model model = live_model;
+    struct live_tally *t = new_tally();
+    uint64_t self = 0, total = 0;
+
+    (void)state;
+    model.frames = frames;
+    model.stacks = stacks;
+    model.threads = threads;
+    model.frame_count = model.stack_count = DEEP;
+    model.thread_count = THREADS;
+    for (uint32_t i = 0; i < DEEP; i++) {
+        snprintf(names[i], sizeof names[i], "f%u", i);
+        frames[i] = (struct emit_frame){.kind = EMIT_PYTHON, .function = names[i], .file = "/srv/app.py", .module = "", .line = i + 1};
+        stacks[i] = (struct emit_stack){i ? i - 1 : EMIT_NO_STACK, i, i + 1};
+    }
+    for (uint32_t i = 0; i < THREADS; i++)
+        threads[i] = (struct emit_thread){0, 1000 + i, "t"};
+    assert_null(live_tally_model(t, &model));
+    for (uint32_t i = 0; i < THREADS; i++)
+        add_sample(t, 1, EVENT_CPU, i, DEEP - 1);
+    pass_time(t, 1000);
+    const struct live_cells *cells = live_tally_cells(t, LIVE_BY_FUNCTION);
+    assert_int_equal(cells->list.count, LIVE_CELLS_MAX + 1);
+    for (size_t i = 0; i < cells->list.count; i++) {
+        const struct live_cell *cell = &cells->list.data[i];
+        self += cell->all[LIVE_RAN].self;
+        if (cell->thread == LIVE_OTHERS && cell->place == LIVE_OTHERS)
+            total = cell->all[LIVE_RAN].total;
+    }
+    assert_int_equal(self, (uint64_t)THREADS * 10 * NS_PER_MS);
+    assert_true(total > 0 && total < self / 10);
+    assert_null(live_tally_model(t, NULL));
+    live_tally_destroy(t);
+}
+
+static void tick(struct live_tally *t, uint64_t ms)
+{
+    assert_null(live_tally_clock(t, 1000 * NS_PER_S + ms * NS_PER_MS));
+}
+
+/* A recorder that says until when it has written all ends intervals; what it writes before that belongs to them. */
+static void test_paced(void **state)
+{
+    struct live_tally *t = new_tally();
+    const struct live_figures *f = live_tally_figures(t);
+
+    (void)state;
+    tick(t, 0);
+    tick(t, 1000);
+    uint64_t serial = f->serial;
+    assert_int_equal(f->all.samples, 0);
+    for (uint64_t second = 1; second < 4; second++) {
+        for (uint64_t event = 0; event < 2; event++) { /* what is of one event comes behind all of the other */
+            for (uint64_t at = 100; at < 1000; at += 100)
+                add_sample(t, second * 1000 + at, event ? EVENT_WAITS : EVENT_CPU, 0, STACK_WORK);
+        }
+        pass_time(t, second * 1000 + 1500); /* what else is in the trace */
+        assert_int_equal(f->serial, serial);
+        tick(t, second * 1000 + 1000 - second); /* a little early */
+        assert_int_equal(f->serial, ++serial);
+        assert_int_equal(f->all.samples, 9);
+        assert_int_equal(f->length_ns, 999 * NS_PER_MS);
+    }
+    assert_null(live_tally_model(t, NULL));
+    live_tally_destroy(t);
 }
 
 /* Losses are those of samples, and times may be nonsense. */
@@ -379,7 +462,8 @@ int main(void)
         cmocka_unit_test(test_functions), cmocka_unit_test(test_intervals), cmocka_unit_test(test_waits),
         cmocka_unit_test(test_threads),   cmocka_unit_test(test_renewed),   cmocka_unit_test(test_bounded),
         cmocka_unit_test(test_cells_fold), cmocka_unit_test(test_losses), cmocka_unit_test(test_names_come_later),
-        cmocka_unit_test(test_events),    cmocka_unit_test(test_frozen_at_the_end),
+        cmocka_unit_test(test_events),    cmocka_unit_test(test_frozen_at_the_end), cmocka_unit_test(test_others_once),
+        cmocka_unit_test(test_paced),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
