@@ -243,6 +243,7 @@ static int cmd_archive(int argc, char **argv)
         return print_archive_help();
     if (!c.archive.output)
         c.archive.output = name = archive_name(c.archive.inputs[0]);
+    signal(SIGUSR1, SIG_IGN); /* an event for recordings, which may be reported to all that are called pycap */
     signal(SIGXFSZ, SIG_IGN); /* a file that grew to the limit of ulimit -f is an error of write() */
     err = c.archive.output ? archive_run(&c.archive, &complete) : error_no_memory();
     free(name);
@@ -272,6 +273,7 @@ static int cmd_info(int argc, char **argv)
     int rest;
     struct error *err = options_read(info_rows, argc, argv, false, &c, &rest);
 
+    signal(SIGUSR1, SIG_IGN); /* as above */
     if (!err && rest + c.events < argc)
         err = error_create(ERROR_USAGE, "info takes %s, such as '%s'", c.events ? "one pattern, and nothing else" : "no arguments",
                            argv[rest + c.events]);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 static const int changed[COMMAND_SIGNALS] = {SIGINT, SIGTERM, SIGHUP, SIGCHLD, SIGPIPE, SIGXFSZ, SIGUSR1};
+enum { EVENT_SIGNAL = COMMAND_SIGNALS - 1 }; /* in `changed`: an event for all that are called pycap */
 
 void command_context_save(struct command_context *s)
 {
@@ -19,9 +20,11 @@ void command_context_save(struct command_context *s)
         sigaction(changed[i], NULL, &s->actions[i]);
 }
 
+/* But for events: until it executes another program the child is called pycap. */
 static void restore(const struct command_context *s)
 {
-    for (int i = 0; i < COMMAND_SIGNALS; i++)
+    signal(changed[EVENT_SIGNAL], SIG_IGN);
+    for (int i = 0; i < EVENT_SIGNAL; i++)
         sigaction(changed[i], &s->actions[i], NULL);
     sigprocmask(SIG_SETMASK, &s->mask, NULL);
     setpriority(PRIO_PROCESS, 0, s->nice);
@@ -59,6 +62,7 @@ struct error *command_fork(char *const argv[], const struct command_context *con
         restore(context);
         if (read(go[0], &byte, 1) != 1)
             _exit(125); /* pycap has gone */
+        sigaction(changed[EVENT_SIGNAL], &context->actions[EVENT_SIGNAL], NULL);
         execvp(argv[0], argv);
         int e = errno;
         if (write(fail[1], &e, sizeof e) < 0)

@@ -247,7 +247,11 @@ static struct error *read_sleeper(struct sleepers *s, const struct sleeper *slee
         quota_owe(s->o.processes->quotas, p->slot, QUOTA_sleeper_us, (now_ns() - began_ns) / NS_PER_US, began_ns);
     }
     if (!slept(s, sleeper)) {
-        waits_doubt(s->o.waits, sleeper->tid);
+        /* Where each thread is wanted as it was seen last, one without a stack would take the place of the one before. */
+        if (s->o.at_once)
+            waits_forget(s->o.waits, sleeper->tid);
+        else
+            waits_doubt(s->o.waits, sleeper->tid);
         return NULL;
     }
     if (m->python_end > LOSS_complete)

@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -50,6 +49,8 @@ struct view {
     struct child recorder, shown;
     bool left; /* the view ended, or was told to by Ctrl-C, before the recording did */
     bool ending; /* the recorder was told to end: a second time it would not finish what it does */
+    int killed_for; /* the signal after which the view could not end by itself; 0: none */
+    pid_t pid; /* of the first process */
     sigset_t mask; /* that pycap was started with */
     struct view_terminal terminal;
 };
@@ -106,7 +107,7 @@ static _Noreturn void be_shown(struct view *v)
 {
     sigprocmask(SIG_SETMASK, &v->mask, NULL);
     dup2(v->pipe[0], STDIN_FILENO);
-    view_program_become(v->program, v->o->arguments);
+    view_program_become(v->program, v->o->arguments, v->pid);
 }
 
 static struct error *start(struct view *v, struct child *c, void (*be)(struct view *))
@@ -143,13 +144,42 @@ static void empty_pipe(struct view *v)
         close_open(&v->pipe[0]);
 }
 
+/* Takes signals that were sent to this process. */
+static void take_signals(struct view *v)
+{
+    struct signalfd_siginfo info;
+
+    while (read(v->signal_fd, &info, sizeof info) == sizeof info) {
+        int number = (int)info.ssi_signo;
+        if (number == SIGCHLD || number == SIGTSTP || number == SIGUSR1) /* an event for other recordings */
+            continue;
+        bool typed = info.ssi_code == SI_KERNEL; /* it went to the view as well */
+        v->left |= typed && number == SIGINT && v->o->screen && v->shown.state == RUNS && v->recorder.state == RUNS;
+        if (!v->ending)
+            v->killed_for = number;
+        end_recorder(v);
+        if (!typed)
+            tell(&v->shown, number);
+    }
+}
+
+/* The view is stopped, which is meant for the whole job as the shell sees it. The recorder goes on. */
+static void stop(struct view *v)
+{
+    take_signals(v);
+    if (v->ending) { /* in the background it is stopped again whenever it wants to put the terminal right, so that is done here */
+        tell(&v->shown, SIGKILL);
+        return;
+    }
+    raise(SIGSTOP);
+    tell(&v->shown, SIGCONT);
+}
+
 static void child_changed(struct view *v, struct child *c, int status)
 {
     if (WIFSTOPPED(status)) {
-        if (c != &v->shown)
-            return;
-        raise(SIGSTOP); /* the whole job, as the shell sees it; the recorder goes on */
-        tell(c, SIGCONT);
+        if (c == &v->shown)
+            stop(v);
         return;
     }
     c->state = ENDED;
@@ -171,23 +201,6 @@ static void reap(struct view *v)
         while (children[i]->state == RUNS && waitpid(children[i]->pid, &status, WNOHANG | WUNTRACED) > 0)
             child_changed(v, children[i], status);
     }
-}
-
-static void read_signals(struct view *v)
-{
-    struct signalfd_siginfo info;
-
-    while (read(v->signal_fd, &info, sizeof info) == sizeof info) {
-        int number = (int)info.ssi_signo;
-        if (number == SIGCHLD || number == SIGTSTP || number == SIGUSR1) /* an event for other recordings */
-            continue;
-        bool typed = info.ssi_code == SI_KERNEL; /* it went to the view as well */
-        v->left |= typed && number == SIGINT && v->o->screen && v->shown.state == RUNS && v->recorder.state == RUNS;
-        end_recorder(v);
-        if (!typed)
-            tell(&v->shown, number);
-    }
-    reap(v);
 }
 
 /* Whether the pipe is to be looked at: for the first bytes, or to be emptied. */
@@ -213,10 +226,12 @@ static struct error *watch(struct view *v)
         struct pollfd fds[2] = {{.fd = v->signal_fd, .events = POLLIN}, {.fd = wants_pipe(v) ? v->pipe[0] : -1, .events = POLLIN}};
         if (poll(fds, 2, -1) < 0 && errno != EINTR)
             return error_os(errno, "the processes cannot be waited for");
-        if (fds[0].revents)
-            read_signals(v);
-        else if (fds[1].revents)
+        if (fds[0].revents) {
+            take_signals(v);
+            reap(v);
+        } else if (fds[1].revents) {
             TRY(take_pipe(v, fds[1].revents));
+        }
     }
     return NULL;
 }
@@ -225,9 +240,15 @@ static struct error *watch(struct view *v)
 
 static struct error *set_up(struct view *v)
 {
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGCHLD, SIGTSTP, SIGUSR1};
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGCHLD, SIGTSTP, SIGUSR1};
     sigset_t set;
 
+    v->pid = getpid();
+    sigemptyset(&set);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        sigaddset(&set, numbers[i]);
+    if (sigprocmask(SIG_BLOCK, &set, &v->mask))
+        return error_os(errno, "signals cannot be blocked");
     TRY(view_program_find(&v->program));
     if (v->o->screen) {
         TRY(view_terminal_save(&v->terminal));
@@ -240,12 +261,9 @@ static struct error *set_up(struct view *v)
         return error_os(errno, "a pipe to pysym cannot be made");
     for (int i = 0; i < 2; i++)
         v->pipe[i] = helper_descriptor(v->pipe[i]);
-    sigemptyset(&set);
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        sigaddset(&set, numbers[i]);
     signal(SIGCHLD, SIG_DFL); /* where it is ignored a child's end cannot be waited for */
-    if (v->pipe[0] < 0 || v->pipe[1] < 0 || sigprocmask(SIG_BLOCK, &set, &v->mask))
-        return error_os(errno, "signals cannot be blocked");
+    if (v->pipe[0] < 0 || v->pipe[1] < 0)
+        return error_os(errno, "a pipe to pysym cannot be made");
     v->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     return v->signal_fd < 0 ? error_os(errno, "signals cannot be read") : NULL;
 }
@@ -259,12 +277,18 @@ static void show_held(int fd)
         fwrite(text, 1, (size_t)n, stderr);
 }
 
+/* By stop(). */
+static bool is_killed(const struct view *v)
+{
+    return v->killed_for && WTERMSIG(v->shown.status) == SIGKILL;
+}
+
 static int exit_code(const struct view *v)
 {
     const struct child *shown = &v->shown, *recorder = &v->recorder;
 
     if (shown->state == ENDED && WIFSIGNALED(shown->status))
-        return 128 + WTERMSIG(shown->status);
+        return 128 + (is_killed(v) ? v->killed_for : WTERMSIG(shown->status));
     if (shown->state == ENDED && WEXITSTATUS(shown->status))
         return WEXITSTATUS(shown->status);
     if (recorder->state == ENDED && !v->outcome->ended)
@@ -274,8 +298,9 @@ static int exit_code(const struct view *v)
 
 static void say_ends(const struct view *v)
 {
-    if (v->shown.state == ENDED && WIFSIGNALED(v->shown.status) && WTERMSIG(v->shown.status) != SIGINT)
-        messages_line(stderr, "pysym was ended by signal %d (%s)", WTERMSIG(v->shown.status), strsignal(WTERMSIG(v->shown.status)));
+    int number = v->shown.state == ENDED && WIFSIGNALED(v->shown.status) ? WTERMSIG(v->shown.status) : 0;
+    if (number && number != SIGINT && number != SIGPIPE && !is_killed(v)) /* the second one: whoever reads has enough */
+        messages_line(stderr, "pysym was ended by signal %d (%s)", number, strsignal(number));
     if (v->recorder.state == ENDED && WIFSIGNALED(v->recorder.status))
         messages_line(stderr, "the recording was ended by signal %d (%s)", WTERMSIG(v->recorder.status),
                       strsignal(WTERMSIG(v->recorder.status)));

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -128,7 +129,14 @@ static void start(const char *path, int fd, const char *const argv[])
         syscall(SYS_execveat, STDERR_FILENO + 1, "", argv, environment, AT_EMPTY_PATH);
 }
 
-_Noreturn void view_program_become(const char *path, const char *const *arguments)
+/* A change of user would undo it. False: the parent has gone already. */
+static bool end_with(pid_t parent)
+{
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    return getppid() == parent;
+}
+
+_Noreturn void view_program_become(const char *path, const char *const *arguments, pid_t parent)
 {
     size_t count = 0;
     int fd = helper_descriptor(open(path, O_PATH | O_CLOEXEC));
@@ -138,8 +146,11 @@ _Noreturn void view_program_become(const char *path, const char *const *argument
     const char *argv[count + 2];
     argv[0] = name;
     memcpy(argv + 1, arguments, (count + 1) * sizeof *argv);
-    if (become_user())
+    if (become_user()) {
+        if (!end_with(parent))
+            _exit(126);
         start(path, fd, argv);
+    }
     messages_line(stderr, "%s cannot be executed: %s", path, strerror(errno));
     _exit(126);
 }
@@ -170,10 +181,10 @@ static struct error *ask_version(const char *path, char *text, size_t size)
 
     if (pipe2(ends, O_CLOEXEC))
         return error_os(errno, "a pipe to pysym cannot be made");
-    pid_t pid = fork();
+    pid_t own = getpid(), pid = fork();
     if (!pid) {
         dup2(ends[1], STDOUT_FILENO);
-        view_program_become(path, arguments);
+        view_program_become(path, arguments, own);
     }
     int why = errno;
     close(ends[1]);

@@ -462,14 +462,24 @@ def test_generated_code_in_namespaces(record, pysym, needs_namespaces, end):
     A process with another /tmp and another idea of its pid. A neighbour shows its /tmp when it is gone; or its /tmp goes
     with it, and pycap has the file.
     """
-    # Not from a file: that would lie in the /tmp that is hidden.
-    script = f"mount -t tmpfs none /tmp && {'' if end else 'exec '}\"$0\" -c \"$1\" 0.4 gen_inside{end}"
+    # Not from a file: that would lie in the /tmp that is hidden. What goes with the process stays until pycap has met it.
+    script = f"mount -t tmpfs none /tmp && {'' if end else 'exec '}\"$0\" -c \"$1\" {0.4 if end else 1.5} gen_inside{end}"
     trace = record("unshare", "--mount", "--pid", "--fork", "--mount-proc", "sh", "-c", script, sys.executable, JIT_PY,
                    options=("-F", "199"))
     out = good(pysym(trace, "-f", "perf-script"))
     number = re.search(r"gen_inside\+0x\w+ \(/tmp/perf-(\d+)\.map\)", out)
     assert number and int(number[1]) < 10, out[-500:]
     assert not os.path.exists(f"/tmp/perf-{number[1]}.map")
+
+
+def test_event_for_others(record, tmp_path):
+    """pkill -USR1 -x pycap reports an event to recorders that stand by. It ends no other pycap."""
+    trace = record(sys.executable, "-c", "sum(range(3 * 10**6))")
+    with subprocess.Popen([PYCAP, "archive", trace, "-o", "-"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as packing:
+        packing.stdout.read(1)  # it waits now until the rest is read
+        packing.send_signal(signal.SIGUSR1)
+        packing.stdout.read()
+        assert packing.wait(60) == 0, packing.stderr.read()
 
 
 def test_long_table(record, pysym, jit, tmp_path):

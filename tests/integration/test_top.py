@@ -114,6 +114,48 @@ def test_stop_and_go_on(screen, program):
     wait_until(lambda: not screen.is_other_screen(), screen.text())
 
 
+def test_end_of_a_stopped_job(screen, program):
+    """kill %1 of a job that Ctrl-Z stopped ends it; in the background it would be stopped again for each thing it does to the terminal."""
+    begin(screen, program)
+    screen.press("C-z")
+    screen.wait("Stopped")
+    screen.type("kill %1; fg; echo over")
+    screen.press("Enter")
+    screen.wait("^over")
+    wait_until(lambda: not [p for p in processes(str(program)) if "pytest" not in fact(p, "Name") and p != os.getpid()], "a process is left")
+    assert not screen.is_other_screen()
+    screen.type("stty -g | cmp before - && echo same")
+    screen.press("Enter")
+    screen.wait("^same")
+
+
+@pytest.mark.parametrize("number", [signal.SIGQUIT, signal.SIGKILL])
+def test_end_of_the_first_process(screen, program, number):
+    """The view and the recorder end with it."""
+    begin(screen, program)
+    first = [p for p in processes(str(program)) if fact(p, "Name") == "pycap" and fact(int(fact(p, "PPid")), "Name") == "sh"]
+    assert len(first) == 1, first
+    os.kill(first[0], number)
+    screen.wait("code ")
+    wait_until(lambda: not [p for p in processes(str(program)) if "pytest" not in fact(p, "Name") and p != os.getpid()], "a process is left")
+    wait_until(lambda: not screen.is_other_screen(), screen.text())
+
+
+@pytest.mark.usefixtures("needs_bpf")
+def test_figures_are_of_their_interval(pycap, pysym, program, tmp_path):
+    """What a recorder streams says until when all is written only after the samples up to then: the view ends its intervals there."""
+    done = pycap("record", "-q", "-F", "499", "-d", "4", "-o", "-", "--", PYTHON, program, text=False)
+    (tmp_path / "t.bin").write_bytes(done.stdout)
+    clocks, early = [], 0
+    for line in pysym(tmp_path / "t.bin", "-f", "dump").stdout.splitlines():
+        found = re.match(r" *(clock|sample)\b.* (?:monotonic_ns|time_ns)=(\d+)", line)
+        if found and found[1] == "clock":
+            clocks.append(int(found[2]))
+        elif found and len(clocks) > 1:
+            early += int(found[2]) < clocks[-1] - 500_000_000  # what is on its way a moment before is written later
+    assert len(clocks) > 3 and not early, (clocks, early)
+
+
 def test_end_of_the_recording(screen, program):
     """The last figures stay until they have been seen."""
     begin(screen, program, "-d", "3")

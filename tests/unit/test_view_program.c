@@ -80,10 +80,10 @@ static void run(const char *const *arguments, char *text, size_t size)
     size_t len = 0;
 
     assert_int_equal(pipe(ends), 0);
-    pid_t pid = fork();
+    pid_t own = getpid(), pid = fork();
     if (!pid) {
         dup2(ends[1], STDOUT_FILENO);
-        view_program_become(program, arguments);
+        view_program_become(program, arguments, own);
     }
     close(ends[1]);
     for (ssize_t n; len < size - 1 && (n = read(ends[0], text + len, size - 1 - len)) > 0;)
