@@ -331,19 +331,25 @@ uint64_t flight_due_ns(const struct session *s)
     return f->writes && f->until_ns + EVENT_DELAY_NS < due ? f->until_ns + EVENT_DELAY_NS : due;
 }
 
-/* A command that fails is what a flight recorder is for. */
-static bool is_event(const struct session *s, enum trace_end_reason reason)
+/*
+ * A command that fails is what a flight recorder is for. How a process ended that somebody else started nobody says; whoever
+ * waits for an incident wants to know of its end. NULL: the end of the recording is no event.
+ */
+static const char *event_of_end(const struct session *s, enum trace_end_reason reason)
 {
-    return reason == TRACE_END_COMMAND && s->command.exited && s->command.status;
+    if (reason == TRACE_END_COMMAND && s->command.exited && s->command.status)
+        return "the command failed";
+    return reason == TRACE_END_PROCESSES ? "the process has ended" : NULL;
 }
 
 struct error *flight_end(struct session *s, uint64_t time_ns, enum trace_end_reason reason)
 {
     struct flight *f = s->flight;
+    const char *why = event_of_end(s, reason);
     struct error *err = NULL;
 
-    if (!f->writes && is_event(s, reason))
-        err = flight_event(s, time_ns, "the command failed", false);
+    if (!f->writes && why)
+        err = flight_event(s, time_ns, why, false);
     struct error *ended = f->writes ? end_part(s, time_ns, SESSION_ACCOUNT_LAST) : NULL;
     if (ended)
         reason = TRACE_END_ERROR;

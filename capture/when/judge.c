@@ -40,13 +40,11 @@ static double average(const struct when_look *from, const struct when_look *to, 
     return (double)(to->total_ns[fact] - from->total_ns[fact]) / (double)(to->time_ns - from->time_ns);
 }
 
-/* Whether the condition holds at this look. Between two steps it does not. */
+/* Whether the condition holds now that the step which ends with this look is over. */
 static bool holds(struct when_state *state, const struct when_condition *c, const struct when_look *look)
 {
     struct when_look last = state->last;
 
-    if (last.time_ns && look->time_ns < last.time_ns + step_ns(c))
-        return false;
     state->last = *look;
     if (!last.time_ns)
         return false;
@@ -68,14 +66,22 @@ uint32_t when_judge_look(struct when_judge *j, const struct when_look *look, dou
 
     for (uint32_t i = 0; i < j->count; i++) {
         const struct when_condition *c = &j->conditions[i];
-        bool ready = !j->had_event || look->time_ns - j->event_ns >= c->every_ns;
-        if (holds(&j->state[i], c, look) && ready && found == WHEN_NONE)
+        struct when_state *state = &j->state[i];
+        if (state->last.time_ns && look->time_ns < state->last.time_ns + step_ns(c))
+            continue;
+        state->holds = holds(state, c, look);
+        if (state->holds && (!state->had_event || look->time_ns - state->event_ns >= c->every_ns) && found == WHEN_NONE)
             found = i;
     }
     if (found == WHEN_NONE)
         return found;
-    j->had_event = true;
-    j->event_ns = look->time_ns;
+    /* It is the event of all that hold. */
+    for (uint32_t i = 0; i < j->count; i++) {
+        if (!j->state[i].holds)
+            continue;
+        j->state[i].had_event = true;
+        j->state[i].event_ns = look->time_ns;
+    }
     *level = average(&j->state[found].since, look, j->conditions[found].fact);
     return found;
 }

@@ -22,14 +22,15 @@ struct when_state {
     struct when_look last; /* with which the current step began; time 0: there was no look yet */
     struct when_look since; /* when the limit was first exceeded, while `exceeded` */
     bool exceeded, below;  /* below: the last step was, after others that were not */
+    bool holds;            /* when the last step ended */
+    bool had_event;
+    uint64_t event_ns;     /* of the last one at which it held */
 };
 
 struct when_judge {
     const struct when_condition *conditions; /* borrowed */
     uint32_t count;
     struct when_state state[WHEN_CONDITIONS_MAX];
-    bool had_event;
-    uint64_t event_ns; /* of the last one */
 };
 
 #define WHEN_NONE UINT32_MAX
@@ -38,8 +39,8 @@ void when_judge_init(struct when_judge *j, const struct when_condition *conditio
 /* How far apart looks are to be. */
 uint64_t when_judge_interval_ns(const struct when_judge *j);
 /*
- * Takes a look. Returns the index of the first condition that holds, unless the last event was less than its every_ns ago;
- * this is an event then. WHEN_NONE: there is none. `*level` gets the average since the limit was exceeded.
+ * Takes a look. Returns the index of the first condition that holds, unless the last event at which it did was less than its
+ * every_ns ago; this is an event then. WHEN_NONE: there is none. `*level` gets the average since the limit was exceeded.
  */
 uint32_t when_judge_look(struct when_judge *j, const struct when_look *look, double *level);
 

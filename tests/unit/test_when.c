@@ -267,12 +267,25 @@ static void test_distance(void **state)
     assert_int_equal(pass(&s, 3600 * S, 1), 60);
     begin(&s, "cpu>80%,for=1s,every=1m", "cpu>2,for=200ms,every=10s");
     assert_int_equal(pass(&s, 10 * S, 1), 1);
-    assert_int_equal(s.judge.event_ns, s.event_ns);
+    assert_int_equal(s.judge.state[0].event_ns, s.event_ns);
     assert_int_equal(pass(&s, 10 * S, 3), 1); /* the second one */
     assert_int_equal(pass(&s, 40 * S, 0.5), 0);
-    assert_int_equal(pass(&s, 5 * S, 1), 0); /* the first one's minute began with the last event */
+    assert_int_equal(pass(&s, 5 * S, 1), 0); /* the first one held at that event, too, and its minute began anew */
     assert_int_equal(pass(&s, 10 * S, 1), 1);
-    assert_in_range(s.event_ns, 71 * S, 71 * S + 250 * MS);
+    assert_in_range(s.event_ns, 70 * S, 70 * S + 500 * MS);
+}
+
+/* A condition that goes on to hold keeps no other one from being reported. */
+static void test_others_distance(void **state)
+{
+    (void)state;
+    struct scene s;
+
+    begin(&s, "cpu>2,for=1s,every=1h", "cpu>80%,for=1s,every=1m");
+    assert_int_equal(pass(&s, 620 * S, 1), 11);
+    assert_int_equal(pass(&s, 30 * S, 3), 1); /* the first one, in the minute of the second */
+    assert_in_range(s.event_ns, 621 * S, 622 * S);
+    assert_int_equal(pass(&s, 600 * S, 3), 10); /* its hour is not over; it is an event of the second one, too */
 }
 
 /* A day on which everything always holds, with the shortest looks: nothing overflows. */
@@ -415,7 +428,7 @@ int main(void)
         cmocka_unit_test(test_accepted),     cmocka_unit_test(test_refused),     cmocka_unit_test(test_reason),
         cmocka_unit_test(test_holds),        cmocka_unit_test(test_all_the_time), cmocka_unit_test(test_late_look),
         cmocka_unit_test(test_more_looks),
-        cmocka_unit_test(test_first_looks),  cmocka_unit_test(test_distance),    cmocka_unit_test(test_long),
+        cmocka_unit_test(test_first_looks),  cmocka_unit_test(test_distance),    cmocka_unit_test(test_others_distance), cmocka_unit_test(test_long),
         cmocka_unit_test(test_clocks),
         cmocka_unit_test(test_list),         cmocka_unit_test(test_gils),
     };
