@@ -43,8 +43,8 @@ cp -a "$cache/roots/bookworm-apt" "$root"
 cp "$deb" "$root/tmp/pycap.deb"
 expect "no pycap before" sh -c '! chroot "$1" sh -c "command -v pycap"' sh "$root"
 # What it depends on comes from an archive that may be out of reach for a moment.
-unreachable='^E: Failed to fetch|Could not (connect|resolve)|Temporary failure'
-if chroot "$root" apt-get -q update >"$dir/update.log" 2>&1 </dev/null; then
+unreachable='^E: (Failed to fetch|Some index files failed)|Could not (connect|resolve)|Connection (failed|timed out)|Temporary failure|Hash Sum mismatch'
+if chroot "$root" apt-get -q -o APT::Update::Error-Mode=any -o Acquire::Retries=3 update >"$dir/update.log" 2>&1 </dev/null; then
     ok "apt-get update"
 elif grep -qE "$unreachable" "$dir/update.log"; then
     skipped "the archive's lists cannot be fetched: $(grep '^E: ' "$dir/update.log" | head -n 1)"
@@ -54,7 +54,7 @@ else
     failure "apt-get update"
     tail -n 20 "$dir/update.log"
 fi
-if ! chroot "$root" apt-get -qy --no-install-recommends --download-only install /tmp/pycap.deb >"$dir/download.log" 2>&1 </dev/null &&
+if ! chroot "$root" apt-get -qy -o Acquire::Retries=3 --no-install-recommends --download-only install /tmp/pycap.deb >"$dir/download.log" 2>&1 </dev/null &&
     grep -qE "$unreachable" "$dir/download.log"; then
     skipped "what pycap depends on cannot be fetched: $(grep '^E: ' "$dir/download.log" | head -n 1)"
     report

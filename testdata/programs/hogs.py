@@ -2,8 +2,8 @@
 """Functions that keep another thread waiting for the GIL, one after another: one that releases it; C calls that do not, one
 that blocks and one that computes; and a loop in Python. Begins when the file GATE is there; until then warm() runs and sleeps
 in turns. Prints as JSON how many ns the other thread waited because of each, by its own clock: how long its short sleeps
-took, less what as many take beside the function that releases the GIL, where no other program takes the CPU; and the ids of
-the two threads.
+took, less what as many take beside the function that releases the GIL, where no other program takes the CPU; the longest of
+them; and the ids of the two threads.
 
 usage: hogs.py SECONDS GATE     SECONDS: for each function
 """
@@ -81,7 +81,8 @@ def main():
     for function in (releases, blocks, computes, loops):
         naps, tids = beside(function)
         usual = usual or naps[len(naps) // 10]
-        out[function.__name__] = {"waited_ns": int(1e9 * (sum(naps) - usual * len(naps))), "tids": tids}
+        out[function.__name__] = {"waited_ns": int(1e9 * (sum(naps) - usual * len(naps))), "longest_ns": int(1e9 * naps[-1]),
+                                  "tids": tids}
     print(json.dumps(out))
 
 

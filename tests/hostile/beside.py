@@ -32,8 +32,8 @@ CPUS = sorted(os.sched_getaffinity(0))
 ATTACKER = 4242  # a user and a group that have nothing
 RATE_HZ = 99  # pycap's own
 DURATION_S = 6
-REST_S = 0.6   # of the victim, until the recorder knows it
-WORK_S = 3.9
+REST_S = 1.2   # of the victim, until the recorder knows it
+WORK_S = 3.3
 SPARE_S = 0.3  # before the recording's end nothing of the victim is left, also where it began late
 # What must hold.
 LEAST_SHARE = 0.99

@@ -10,6 +10,7 @@ import atexit
 import collections
 import functools
 import glob
+import json
 import os
 import pathlib
 import re
@@ -224,10 +225,12 @@ def record_behind_gate(pysym, folder, options, *command, known_by=(), before=())
     """Records a program of which the last argument is a file: its work begins when that is there, which is when the trace
     shows that its Python functions are known; `known_by`: options of pysym that choose samples. Until then it runs warm().
     `before`: what stands before pycap, as setpriv. The trace, what it printed, what pycap said."""
-    trace, gate = folder / "t.bin", folder / "gate"
+    trace, gate, deadline = folder / "t.bin", folder / "gate", time.monotonic() + 300
     with subprocess.Popen([*before, PYCAP, "record", "-o", trace, *options, "--", *map(str, command), gate],
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as recorder:
         while recorder.poll() is None and "warm" not in pysym(trace, "--format", "folded", "--python-only", *known_by).stdout:
+            if time.monotonic() > deadline:
+                recorder.kill()
             time.sleep(0.1)
         gate.touch()
         told, said = recorder.communicate(timeout=300)

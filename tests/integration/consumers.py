@@ -6,6 +6,7 @@ into the cache. A test whose consumer cannot be had is skipped with the reason.
 """
 import base64
 import contextlib
+import fcntl
 import json
 import os
 import shutil
@@ -76,15 +77,18 @@ def npm_package(name):
     folder = CONSUMERS / "npm" / "node_modules" / name
     if not shutil.which("node"):
         pytest.skip(f"{name}: no node on this machine")
-    if not (folder / "package.json").exists():
-        # Whole or not at all: npm may be stopped half way.
-        prefix, new = CONSUMERS / "npm", CONSUMERS / "npm.new"
-        for old in (prefix, new):
-            shutil.rmtree(old, ignore_errors=True)
-        new.mkdir(parents=True)
-        packages = [f"{n}@{v}" for n, v in NPM.items()]
-        obtain(name, "npm", "install", "--prefix", new, "--ignore-scripts", "--no-audit", "--no-fund", *packages)
-        new.rename(prefix)
+    CONSUMERS.mkdir(parents=True, exist_ok=True)
+    with open(CONSUMERS / "npm.lock", "w", encoding="utf-8") as lock:  # tests run in several processes
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "package.json").exists():
+            # Whole or not at all: npm may be stopped half way.
+            prefix, new = CONSUMERS / "npm", CONSUMERS / "npm.new"
+            for old in (prefix, new):
+                shutil.rmtree(old, ignore_errors=True)
+            new.mkdir()
+            packages = [f"{n}@{v}" for n, v in NPM.items()]
+            obtain(name, "npm", "install", "--prefix", new, "--ignore-scripts", "--no-audit", "--no-fund", *packages)
+            new.rename(prefix)
     return folder
 
 

@@ -34,7 +34,7 @@ def tree():
     with subprocess.Popen([PYTHON, "-c", TREE], stdout=subprocess.PIPE, text=True) as outermost:
         pids = [int(outermost.stdout.readline()) for _ in range(4)]
         yield pids
-        for pid in pids:
+        for pid in reversed(pids):  # an orphan ends by itself
             os.kill(pid, 9)
 
 
@@ -59,4 +59,9 @@ def test_older_children(backend, tree, tmp_path):
         if seen == set(tree):
             break
     assert seen == set(tree)
-    assert record_pids(backend, ("--no-inherit",), tree[0], tmp_path / "alone.bin") == {tree[0]}
+    alone = set()
+    for _ in range(10):
+        alone |= record_pids(backend, ("--no-inherit",), tree[0], tmp_path / "alone.bin")
+        if alone:
+            break
+    assert alone == {tree[0]}

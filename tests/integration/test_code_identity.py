@@ -8,6 +8,9 @@ import subprocess
 
 import pytest
 
+import accounts
+from conftest import PYSYM
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAMS, VERSIONS = ROOT / "testdata" / "programs", ROOT / "formats" / "cpython" / "versions.def"
 
@@ -100,8 +103,9 @@ def test_reborn(python, record, pysym, tmp_path):
     log = tmp_path / "log"
     trace = record(python.path, PROGRAMS / "reborn.py", "3", log, options=("-F", "1999", "--no-native"))
     right, unknown = check(pysym(trace, "--format", "ndjson"), [log])
-    assert right["f"] > 300
-    assert unknown <= 0.01 * right["f"]
+    assert right["f"] > 100
+    # Where the buffer was full there was no room for what a function is called.
+    assert unknown <= 0.01 * right["f"] + 3 * accounts.read(PYSYM, trace).losses["code_ring_full"]
 
 
 def test_reborn_beside_an_interpreter(python, record, pysym, tmp_path):

@@ -118,12 +118,16 @@ def test_the_process_is_not_stopped(needs_bpf):
     with program(PYTHON, "-c", SPINS) as spinning:
         spinning.stdout.readline()
         status = pathlib.Path(f"/proc/{spinning.pid}/status")
-        before = voluntary_switches(spinning.pid)
-        with subprocess.Popen([PYCAP, "dump", "--json", "--timeout", "20", "-p", str(spinning.pid)], stdout=subprocess.PIPE, text=True) as dumping:
-            while dumping.poll() is None:
-                tracers.add(status.read_text().split("\nTracerPid:")[1].split()[0])
-            found = json.load(dumping.stdout)["processes"][0]["threads"]
-        assert voluntary_switches(spinning.pid) == before
+        stayed = []
+        while not any(stayed) and len(stayed) < 3:  # to be moved to another CPU makes a thread wait, too
+            before = voluntary_switches(spinning.pid)
+            with subprocess.Popen([PYCAP, "dump", "--json", "--timeout", "20", "-p", str(spinning.pid)], stdout=subprocess.PIPE,
+                                  text=True) as dumping:
+                while dumping.poll() is None:
+                    tracers.add(status.read_text().split("\nTracerPid:")[1].split()[0])
+                found = json.load(dumping.stdout)["processes"][0]["threads"]
+            stayed.append(voluntary_switches(spinning.pid) == before)
+    assert any(stayed)
     assert tracers == {"0"}
     assert [names(t) for t in found] == [["<module>", "spins"]] and found[0]["holds_gil"], found
 
@@ -154,7 +158,9 @@ def test_an_uninterruptible_thread(needs_bpf, tmp_path):
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
     with program(PYTHON, "-c", SPAWNS, fifo) as spawning:
-        while states(spawning.pid)[spawning.pid] != "D":
+        spawning.stdout.readline()
+        children = pathlib.Path(f"/proc/{spawning.pid}/task/{spawning.pid}/children")
+        while not children.read_text() or states(spawning.pid)[spawning.pid] != "D":
             time.sleep(0.01)
         found = dump("-p", spawning.pid, "--no-inherit")[spawning.pid]["threads"][spawning.pid]
         with open(fifo, "w", encoding="utf-8"):
@@ -231,7 +237,10 @@ while True:
 def test_threads_that_come_and_go(needs_bpf):
     with program(PYTHON, "-c", CHURNS) as churning:
         churning.stdout.readline()
-        found = dump("-p", churning.pid)[churning.pid]["threads"]
+        for _ in range(5):  # of its first thread a torn stack may be all there is
+            found = dump("-p", churning.pid)[churning.pid]["threads"]
+            if names(found[churning.pid])[:1] == ["<module>"]:
+                break
     assert any(names(t)[-1:] == ["stays"] for t in found.values()), found
     assert names(found[churning.pid])[0] == "<module>"
 

@@ -34,7 +34,8 @@ def blame_of(report, names):
 def check(pysym, folder, python, options=WALL, seconds=0.8, sysroot=()):
     """
     Five per cent are wanted where nothing else runs, and a quarter is allowed, and as long as the two threads wanted a CPU and
-    had none: what is to wait for the GIL comes late then, which its clock takes for waiting.
+    had none: what is to wait for the GIL comes late then, which its clock takes for waiting. So it does when the host gives
+    this machine no CPU, of which a nap that takes longer than any hog holds the GIL tells.
     """
     path, told, _ = record_behind_gate(pysym, folder, options, python, PROGRAM, seconds)
     told, report, trace = json.loads(told), report_of(pysym, path, *sysroot), Trace(path)
@@ -47,7 +48,8 @@ def check(pysym, folder, python, options=WALL, seconds=0.8, sysroot=()):
               f" to the clock less that {blame[name] / (waited - queued[name][1]):.3f}")
     for name in HOGS:
         waited = told[name]["waited_ns"]
-        assert abs(blame[name] - waited) < 0.25 * waited + sum(queued[name]), (name, blame, told, queued)
+        stalled = max(0, told[name]["longest_ns"] - 50e6)
+        assert abs(blame[name] - waited) < 0.25 * waited + sum(queued[name]) + stalled, (name, blame, told, queued)
     assert blame["releases"] < 0.05 * report["blamed_ns"] + sum(queued["releases"]), (blame, queued)
     assert report["holders"][0]["function"].split(" ")[0] in HOGS, report["holders"]
     # A thread that was woken still counts as one that waits, until it has a CPU.
@@ -65,7 +67,7 @@ def test_hogs(needs_bpf, pysym, tmp_path):
 
 def test_thinned(needs_bpf, pysym, tmp_path):
     """Waits of which no stack was taken have their blame as well."""
-    check(pysym, tmp_path, PYTHON, ("-e", "cpu-clock", "-F", "499", "-e", "off-cpu/period=50000000/"), seconds=0.4)
+    check(pysym, tmp_path, PYTHON, ("-e", "cpu-clock", "-F", "499", "-e", "off-cpu/period=50000000/"), seconds=0.8)
 
 
 @pytest.mark.long

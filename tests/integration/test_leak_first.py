@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from conftest import PYTHON, ROOT, in_roots, interpreters
+from conftest import PYTHON, ROOT, in_roots, interpreters, record_behind_gate
 from pprof_protobuf import Profile
 from wait_trace import script_samples
 
@@ -79,7 +79,12 @@ def of_pprof(out):
 def of_top(out):
     event, = json.loads(out)["events"]
     table, = event["tables"]
-    return {NAME.search(row["name"])[1]: row["total_weight_bytes"] for row in table["rows"] if NAME.search(row["name"])}
+    found = collections.Counter()
+    for row in table["rows"]:  # of a function and of those within it, such as generators, which it calls
+        if NAME.search(row["name"]):
+            name = NAME.search(row["name"])[1]
+            found[name] = max(found[name], row["total_weight_bytes"])
+    return found
 
 
 VIEWS = {"folded": of_folded, "perf-script": of_perf_script, "speedscope": of_speedscope, "ndjson": of_ndjson, "pprof": of_pprof}
@@ -116,19 +121,18 @@ def check_views(pysym, trace, event, python):
     return first
 
 
-def record_leak(pycap, tmp_path, python, options, kind, mib):
-    """The trace, and what the program printed. A file that is there opens its gate."""
-    trace = tmp_path / "t.bin"
-    done = pycap("record", "-v", "-o", trace, *options, "--", python, PROGRAM, kind, mib, "0.5", "/")
-    assert done.returncode == 0, done.stderr
-    return trace, json.loads(done.stdout.splitlines()[-1]), done.stderr
+def record_growth(pysym, tmp_path, python, events, kind, mib, *options):
+    """The trace, what the program printed, and what pycap said. It leaks when its functions are known."""
+    trace, told, said = record_behind_gate(pysym, tmp_path, ["-v", "-e", events, *options], python, PROGRAM, kind, mib, "0.5",
+                                           known_by=("--event", "cpu-clock"))
+    return trace, json.loads(told.splitlines()[-1]), said
 
 
-def test_memory_growth(needs_bpf, pycap, pysym, tmp_path, any_python):
+def test_memory_growth(needs_bpf, pysym, tmp_path, any_python):
     """Of small objects and of large blocks at once, 48 MiB of each; what came and went beside them is twelve times as much."""
-    trace, told, _ = record_leak(pycap, tmp_path, any_python.path, ["-e", "memory-growth"], "both", 96)
+    trace, told, _ = record_growth(pysym, tmp_path, any_python.path, "cpu-clock,memory-growth", "both", 96)
     by_function = check_views(pysym, trace, "memory-growth", any_python)
-    assert by_function["leak_large"] == 48 << 20
+    assert 48 << 20 <= by_function["leak_large"] <= 50 << 20  # and where it is the one that needs them, arenas of the interpreter's
     assert told["churned"] > 10 * told["leaked"]
     work = pysym(trace, "-f", "ndjson", *OPTIONS, "--event", "memory-growth", "--focus", "function:^work$",
                  *(["--sysroot", any_python.root] if any_python.root else [])).stdout
@@ -138,14 +142,17 @@ def test_memory_growth(needs_bpf, pycap, pysym, tmp_path, any_python):
 
 def test_page_faults(needs_bpf, pycap, pysym, tmp_path, any_python):
     """Of small objects among small objects that come and go."""
-    trace, _, _ = record_leak(pycap, tmp_path, any_python.path, ["-e", "page-faults"], "objects", 64)
+    trace = tmp_path / "t.bin"
+    # A file that is there opens its gate: the churn before it would count.
+    done = pycap("record", "-o", trace, "-e", "page-faults", "--", any_python.path, PROGRAM, "objects", "64", "0.5", "/")
+    assert done.returncode == 0, done.stderr
     check_views(pysym, trace, "page-faults", any_python)
 
 
-def test_growth_beside_a_budget(needs_bpf, pycap, pysym, tmp_path):
+def test_growth_beside_a_budget(needs_bpf, pysym, tmp_path):
     """What the recorder may take changes periods, not sums: what the calls gave is in a sample, soon came back, or is owed."""
-    trace, told, said = record_leak(pycap, tmp_path, PYTHON, ["-F", "999", "-e", "cpu-clock,memory-growth", "--max-cpu", "0.5"],
-                                    "large", 256)
+    trace, told, said = record_growth(pysym, tmp_path, PYTHON, "cpu-clock,memory-growth", "large", 256, "-F", "999", "--max-cpu",
+                                      "0.5")
     assert "Hz" in said and "from here on" in said, said
     folded = pysym(trace, "-f", "folded", *OPTIONS, "--event", "memory-growth").stdout
     shown = sum(int(line.rsplit(" ", 1)[1]) for line in folded.splitlines())

@@ -234,7 +234,8 @@ def test_calls_begin_and_end(python, perf, record, pysym, folded, tmp_path):
     for pid in re.findall(r"^ +(\d+)  \S+ +3\.\d", text, re.M):
         pathlib.Path(f"/tmp/perf-{pid}.map").unlink(missing_ok=True)
     count, causes = bare_loops(text)
-    assert count > 0 and list(causes) == ["entering or leaving a call"], text
+    entering = causes["entering or leaving a call"]
+    assert count > 0 and accounts.is_rare(sum(causes.values()) - entering, entering), text
     def with_python(*options):
         return [names for names, _ in folded(trace, *options) if any(" (calls.py:" in n for n in names)]
     within = with_python("--interpreter", "calls")
@@ -259,7 +260,8 @@ def test_frame_that_is_taken_down(python, record, pysym, tmp_path):
     if python.root:  # stripped perhaps, and told by name
         taken_down += causes.pop("other", 0)
     assert bool(taken_down) == (python.version >= (3, 12)), causes
-    assert set(causes) <= {"entering or leaving a call"}, causes
+    others = sum(causes.values()) - causes.get("entering or leaving a call", 0)
+    assert accounts.is_rare(others, others + taken_down + causes.get("entering or leaving a call", 0)), causes
 
 
 # The C functions that must stand between two Python frames, by chain; any name of a row will do.

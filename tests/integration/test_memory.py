@@ -94,7 +94,8 @@ def test_faults_are_the_growth(grown, pysym, period):
     assert told["anonymous"] - HELD_BACK <= row["anonymous_growth_bytes"] <= told["anonymous"] + 16 * MIB
     assert row["event"] == "page-faults" and row["finding"] == "agrees", row
     if period == 1:
-        assert abs(row["event_bytes"] - row["anonymous_growth_bytes"]) <= 4 * PAGE + HELD_BACK
+        # pycap reads the kernel's count a moment before it takes samples, and warm() touches a page every 10 ms.
+        assert abs(row["event_bytes"] - row["anonymous_growth_bytes"]) <= 64 * PAGE + HELD_BACK
     assert "as much as anonymous memory grew\n" in pysym(trace, "-f", "summary").stdout
 
 

@@ -159,7 +159,7 @@ def test_exec_chain(run):
         stage = int(sys.argv[1]) if len(sys.argv) > 1 else 1
         exec(f"def stage{stage}():\\n    burn(0.3)\\nstage{stage}()")
         if stage == 2:
-            os.execv("/bin/sh", ["sh", "-c", f"i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; "
+            os.execv("/bin/sh", ["sh", "-c", f"i=0; while [ $i -lt 1500000 ]; do i=$((i+1)); done; "
                                              f"exec {sys.executable} {sys.argv[0]} 3"])
         elif stage == 1:
             os.execv(sys.executable, [sys.executable, sys.argv[0], "2"])
@@ -353,7 +353,7 @@ def test_lost_news(pycap, pysym, tmp_path):
                 libc.prctl(15, b"name", 0, 0, 0)  # PR_SET_NAME: an event of its own each time
         storms = [fork(storm, cpu) for cpu in os.sched_getaffinity(0)]
         time.sleep(2.5)
-        child = subprocess.Popen([sys.executable, "-c", "import time\\ndef hidden():\\n    end = time.process_time() + 2\\n"
+        child = subprocess.Popen([sys.executable, "-c", "import time\\ndef hidden():\\n    end = time.process_time() + 5\\n"
                                   "    while time.process_time() < end: sum(range(500))\\nhidden()"])
         child.wait()
         for pid in storms:

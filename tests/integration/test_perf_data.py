@@ -111,8 +111,8 @@ def test_hotspot(trace, tmp_path):
 
 WORK = """
 cd {programs}
-{python} chains.py 0.01 900
 {python} names.py 0.03
+{python} chains.py 0.03 900
 {python} mix.py callbacks 0.2
 {python} mix.py threads 0.2
 """
@@ -288,7 +288,7 @@ def test_annotate(needs_bpf, tmp_path):
     perf = needed(perf_readers.perf())
     trace, source = tmp_path / "trace.bin", tmp_path / "spinning.py"
     line = "return sum(i * i for i in range(n))"
-    source.write_text(f"def spin(n):\n    {line}\n\nfor _ in range(60):\n    spin(20000)\n")
+    source.write_text(f"def spin(n):\n    {line}\n\nfor _ in range(600):\n    spin(20000)\n")
     run(PYCAP, "record", "-q", "-F", "499", "-o", trace, "--", PYTHON, source)
     data = write(trace, tmp_path / "out")
     symbol = "py::spin.<locals>.<genexpr>:spinning.py"

@@ -107,7 +107,7 @@ def test_chains(python, record_proc, profile):
     # Each spins for 0.1 s: one that fits into a time in which pycap had no CPU is not met. A sample stands for that time then.
     late_ns = sum(s.weight for s in accounts.read(PYSYM, trace).samples if s.weight > 0.05e9)
     assert len(chains) >= 10 and len(chains) - len(seen) <= 1 + late_ns / 0.1e9 and len(seen) >= 5, (seen, late_ns)
-    assert marked <= 0.01 * sum(seen.values()) + 1
+    assert accounts.is_rare(marked, sum(seen.values()), 0.01), (marked, seen)
 
 
 def test_both_backends(record_proc, record, profile):
@@ -134,7 +134,7 @@ def test_both_backends(record_proc, record, profile):
 def test_weights_are_cpu_time(record_proc, profile):
     """What the samples weigh together is the CPU time of the program, however much of the time it waited."""
     program = ("import os, resource, time\n"
-               "for i in range(60):\n"
+               "for i in range(120):\n"
                "    sum(range(600000))\n"
                "    time.sleep(0.02)\n"
                "u = resource.getrusage(resource.RUSAGE_SELF)\n"
@@ -146,10 +146,10 @@ def test_weights_are_cpu_time(record_proc, profile):
         lines[frames[-1][2]] += weight / 1e9
     total = sum(lines.values())
     # Not sampled: the interpreter's start until it can be found, and what came after the last sample.
-    assert spent - 0.1 - unseen_ns(trace, 499) / 1e9 < total < spent + 0.02, (spent, lines)
+    assert spent - 0.2 - unseen_ns(trace, 499) / 1e9 < total < spent + 0.02, (spent, lines)
     # The time before it began to sleep is not the sleep's. Where pycap gets no CPU until the program waits for one again, in the
     # same call, it cannot tell.
-    assert lines[3] > 0.6 * total and lines[4] < 0.3 * total, lines
+    assert lines[3] > 0.5 * total and lines[4] < 0.4 * total, lines
 
 
 def test_threads(python, record_proc, profile):

@@ -3,8 +3,10 @@
 
 tests/releases lists the releases. Each is built once from this repository's history, into the tests' cache."""
 import collections
+import fcntl
 import os
 import re
+import shutil
 import subprocess
 
 import pytest
@@ -19,18 +21,27 @@ TRACES = sorted((ROOT / "testdata/traces").glob("*.trace"))
 def build(version, commit):
     """The path of that release's pysym. Skips where the history does not reach back that far."""
     folder = CACHE / "releases" / f"{version}-{commit[:12]}"
-    program = folder / "build/pysym"
-    if program.exists():
-        return program
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with open(folder.with_name(folder.name + ".lock"), "w", encoding="utf-8") as lock:  # tests run in several processes
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "build/pysym").exists():
+            make_release(version, commit, folder)
+    return folder / "build/pysym"
+
+
+def make_release(version, commit, folder):
+    new = folder.with_name(folder.name + ".new")  # whole or not at all
+    shutil.rmtree(new, ignore_errors=True)
+    shutil.rmtree(folder, ignore_errors=True)
     archive = subprocess.run(["git", "-C", ROOT, "archive", commit], capture_output=True, check=False)
     if archive.returncode:
         pytest.skip(f"the history here does not have {version}: {archive.stderr.decode().strip()}")
-    folder.mkdir(parents=True, exist_ok=True)
-    subprocess.run(["tar", "x", "-C", folder], input=archive.stdout, check=True)
-    done = subprocess.run(["make", "-C", folder, f"-j{os.cpu_count()}", "build/pysym"], capture_output=True, text=True,
-                          timeout=600, check=False)
+    new.mkdir()
+    subprocess.run(["tar", "x", "-C", new], input=archive.stdout, check=True)
+    done = subprocess.run(["make", "-C", new, f"-j{os.cpu_count()}", "build/pysym"], capture_output=True, text=True, timeout=1800,
+                          check=False)
     assert done.returncode == 0, done.stderr[-2000:]
-    return program
+    new.rename(folder)
 
 
 @pytest.fixture(params=RELEASES, ids=lambda release: release[0])

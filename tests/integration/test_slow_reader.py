@@ -74,7 +74,7 @@ def test_samples_are_left_out(unwind, rate, pysym, tmp_path):
         try:
             # So that a stopped reader does not need minutes to be too far behind.
             limit = {**os.environ, "PYCAP_STREAM_LIMIT": "100000"} if unwind == "snapshot" else os.environ
-            with start("-F", "3999", "--unwind", unwind, "-p", str(target.pid), "--status", status, env=limit) as recorder:
+            with start("-F", "3999", "--unwind", unwind, "--ring-size", "64M", "-p", str(target.pid), "--status", status, env=limit) as recorder:
                 while not status.exists():
                     assert recorder.poll() is None
                     time.sleep(0.01)

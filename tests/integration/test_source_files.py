@@ -79,7 +79,8 @@ def check_kinds_of_names(pysym, folder, python, backend):
         try:
             while recorder.poll() is None and not set(names) <= sources(pysym, trace).keys():
                 time.sleep(0.1)
-            (folder / "edited.py").write_text("something longer")
+            (folder / "new").write_text("something longer")
+            (folder / "new").replace(folder / "edited.py")  # it is never empty
         finally:
             gate.touch()
         errors = recorder.communicate(timeout=300)[1]

@@ -226,7 +226,7 @@ def hold(connection):
 
 def test_slow_store():
     with WebServer(hold) as server:
-        assert judged(send(server.url, "request-ms=300")) == ("unanswered", "timeout", 0)
+        assert judged(send(server.url, "request-ms=2000")) == ("unanswered", "timeout", 0)
     # Where nobody answers to TLS, nothing is sent.
     with socket.create_server(("127.0.0.1", 0)) as deaf:
         url = f"https://127.0.0.1:{deaf.getsockname()[1]}"

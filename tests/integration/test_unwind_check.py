@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 
+from accounts import is_rare
 from conftest import ROOT
 
 MIX = ROOT / "testdata/programs/mix.py"
@@ -61,11 +62,13 @@ def test_agrees(python, part, native, record, pysym, monkeypatch):
     rows, compared = numbers(done.stdout)
     assert compared > 50, done.stdout
     for witness in WITNESSES:
-        comparable = compared - rows["pending"][witness] - rows["cut"][witness]
-        assert comparable > 0.8 * compared, done.stdout
+        # How long the sampler takes to know a process is a matter of the machine.
+        known = compared - rows["pending"][witness]
+        comparable = known - rows["cut"][witness]
+        assert comparable > 50 and comparable > 0.8 * known, done.stdout
         explained = returning(done.stdout)[witness] if part == "signals_c" else 0
-        assert explained <= 0.03 * comparable, done.stdout
-        assert rows["different"][witness] - beyond(done.stdout)[witness] - explained <= 0.001 * comparable, done.stdout
+        assert is_rare(explained, comparable, 0.03), done.stdout
+        assert is_rare(rows["different"][witness] - beyond(done.stdout)[witness] - explained, comparable), done.stdout
     strict = pysym(trace, "--format", "unwind-check", "--strict")
     assert strict.returncode == (3 if any(rows["different"].values()) else 0)
     assert strict.stdout == done.stdout

@@ -121,7 +121,7 @@ import os, sys, threading, time
 left = int(sys.argv[2])
 def execute():
     print(threading.get_native_id(), flush=True)
-    time.sleep(0.05)
+    time.sleep(1)
     os.execv(sys.executable, [sys.executable, "-c", sys.argv[1], sys.argv[1], str(left - 1)])
 if left:
     threading.Thread(target=execute).start()
@@ -137,13 +137,13 @@ def test_a_thread_that_executes(needs_bpf, pycap, tmp_path):
     trace.check_sums(executes=True)
     accounts, tids = trace.accounts(), [int(line) for line in done.stdout.split()]
     assert len(tids) == 2
-    assert all(accounts[tid]["off"] >= 50e6 for tid in tids), (tids, accounts)
+    assert all(accounts[tid]["off"] >= 0.5e9 for tid in tids), (tids, accounts)  # it waited before it was known, too
 
 
 def test_several_files(needs_bpf, pycap, tmp_path):
     """Each file has an account of its own, and together they have all of it."""
     done = pycap("record", "-o", tmp_path / "%t.bin", "--rotate", "1", "-e", "off-cpu/period=1/", "--", PYTHON, "-c",
-                 "import time; [time.sleep(0.01) for _ in range(250)]; time.sleep(0.3)")
+                 "import time; [time.sleep(0.01) for _ in range(400)]; time.sleep(0.3)")
     assert done.returncode == 0, done.stderr
     files = [Trace(path) for path in sorted(tmp_path.glob("*.bin"))]
     assert len(files) > 2

@@ -10,7 +10,7 @@ import pytest
 
 from conftest import PYCAP, PYTHON, ROOT
 
-ROUNDS = 100
+ROUNDS = 300
 
 
 def feed(fifo, recorder):
@@ -80,14 +80,14 @@ def test_wakers(needs_bpf, pysym, tmp_path):
 def test_thinned(needs_bpf, pysym, pycap, tmp_path):
     """The time of waits without a stack goes to a waker that was seen at the same place."""
     done = pycap("record", "-o", tmp_path / "t.bin", "-e", "off-cpu/period=50000000/", "--waker", "--", PYTHON, "-c",
-                 "import time\nfor _ in range(300): time.sleep(.001)")
+                 "import time\nfor _ in range(1500): time.sleep(.001)")
     assert done.returncode == 0, done.stderr
     by = collections.Counter()
     for (_, wait, call), counts in wakers(pysym, tmp_path / "t.bin").items():
         if (wait, call) == ("blocked", "clock_nanosleep"):
             by.update(counts)
     # Rarely it is not known who woke a thread that had not quite gone yet, nor of a part of a wait that lasts.
-    assert by["interrupt"] and by.keys() <= {"interrupt", None} and by.total() < 300, by
+    assert by["interrupt"] and by.keys() <= {"interrupt", None} and by.total() < 1500, by
 
 
 @pytest.mark.parametrize("options", [(), ("-e", "cpu-clock"), ("-e", "page-faults")])
@@ -97,6 +97,6 @@ def test_without_waits(pycap, options):
 
 
 def test_not_asked_for(needs_bpf, pysym, pycap, tmp_path):
-    done = pycap("record", "-o", tmp_path / "t.bin", "-e", "off-cpu/period=1/", "--", PYTHON, "-c", "import time; time.sleep(.1)")
+    done = pycap("record", "-o", tmp_path / "t.bin", "-e", "off-cpu/period=1/", "--", PYTHON, "-c", "import time; time.sleep(1)")
     assert done.returncode == 0, done.stderr
     assert {waker for counts in wakers(pysym, tmp_path / "t.bin").values() for waker in counts} == {None}
