@@ -22,7 +22,12 @@ struct queue {
     VEC(size_t) runs;               /* where each begins */
     uint8_t *bytes, *spare;
     size_t used, cap, spare_cap;
+    uint32_t calm_runs; /* in a row, that needed a small part of the buffer */
 };
+
+/* After so many calm runs a buffer that is larger than this is given back. */
+#define KEPT_BYTES ((size_t)1 << 20)
+#define CALM_RUNS 64
 
 struct error *queue_create(struct queue **out)
 {
@@ -121,9 +126,20 @@ static bool sort_items(struct queue *q)
     return true;
 }
 
+/* A burst may have made the buffers as large as the sampler's: when it is long over, the one that is empty goes. */
+static void give_back(struct queue *q, size_t used)
+{
+    q->calm_runs = used > q->spare_cap / 8 ? 0 : q->calm_runs + (q->calm_runs < CALM_RUNS);
+    if (q->calm_runs < CALM_RUNS || q->spare_cap <= KEPT_BYTES)
+        return;
+    free(q->spare);
+    q->spare = NULL;
+    q->spare_cap = 0;
+}
+
 struct error *queue_run(struct queue *q, uint64_t until_ns, queue_fn fn, void *ctx)
 {
-    size_t done = 0, kept = 0;
+    size_t done = 0, kept = 0, all = q->used;
     struct error *err = NULL;
 
     if (!q->items.count)
@@ -158,5 +174,6 @@ struct error *queue_run(struct queue *q, uint64_t until_ns, queue_fn fn, void *c
     q->spare = bytes;
     q->spare_cap = cap;
     q->used = used;
+    give_back(q, all);
     return err;
 }
