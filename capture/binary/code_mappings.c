@@ -387,6 +387,11 @@ static enum code_mappings_result only_cut(struct code_mappings *m, struct code_p
     return CODE_MAPPINGS_FULL;
 }
 
+bool code_mappings_cut(struct code_mappings *m, struct code_pool *pool, uint64_t address, uint64_t length)
+{
+    return only_cut(m, pool, address, address + length) != CODE_MAPPINGS_NO_MEMORY;
+}
+
 enum code_mappings_result code_mappings_add(struct code_mappings *m, struct code_pool *pool,
                                             const struct code_mapping *mapping, size_t *at)
 {
@@ -400,12 +405,15 @@ enum code_mappings_result code_mappings_add(struct code_mappings *m, struct code
         drop_oldest(m->list, mapping->path);
     if (m->list->all.count >= CODE_MAPPINGS_MAX)
         return only_cut(m, pool, start, end);
+    size_t before = code_mappings_first_behind(m, start);
+    bool replaces = before < m->list->all.count && code_mappings_at(m, before)->address < end;
     struct held_mapping *held = mapping_create(pool, mapping);
     if (!held || !reserve(m->list, m->list->all.count + 2) || !cut(m, start, end)) {
         if (held)
             mapping_release(pool, held);
         return CODE_MAPPINGS_NO_MEMORY;
     }
+    held->m.replaces = replaces;
     *at = code_mappings_first_behind(m, start);
     insert(m->list, *at, held);
     return CODE_MAPPINGS_ADDED;
@@ -439,6 +447,13 @@ bool code_mappings_keep(struct code_mappings *m, struct code_pool *pool, const s
 }
 
 /* ---- files ---- */
+
+bool code_mapping_is_other_file(const struct code_mapping *a, const struct code_mapping *b)
+{
+    if (a->device_major != b->device_major || a->device_minor != b->device_minor)
+        return a->by_event && b->by_event; /* of some file systems /proc shows another device */
+    return a->inode != b->inode || (a->by_event && b->by_event && a->inode_generation != b->inode_generation);
+}
 
 struct procfs_file code_mapping_file(const struct code_mapping *m)
 {

@@ -26,6 +26,8 @@ struct code_mapping {
     uint64_t address, length, file_offset;
     uint32_t protection, map_flags, device_major, device_minor;
     uint64_t inode, inode_generation;
+    bool by_event;    /* an event told of it, which has inode_generation; else /proc */
+    bool replaces;    /* something else was mapped at some of its addresses before; set by code_mappings_add() */
     struct module *module; /* NULL: it has none, or was not looked up yet */
     bool looked_up;        /* `module` is set, if there is one */
     uint8_t build_id[20];
@@ -68,6 +70,8 @@ struct code_mapping *code_mappings_at(const struct code_mappings *m, size_t inde
 uint64_t code_mappings_time(const struct code_mappings *m, const struct code_mapping *mapping);
 /* Returns the index of the first mapping that ends after `address`, or the count when there is no such mapping. */
 size_t code_mappings_first_behind(const struct code_mappings *m, uint64_t address);
+/* Whether two mappings surely show different files, as when one was put in the other's place under its name. */
+bool code_mapping_is_other_file(const struct code_mapping *a, const struct code_mapping *b);
 /* Returns the mapping that contains `address`, or NULL. */
 struct code_mapping *code_mappings_find(const struct code_mappings *m, uint64_t address);
 
@@ -82,6 +86,8 @@ enum code_mappings_result {
  */
 enum code_mappings_result code_mappings_add(struct code_mappings *m, struct code_pool *pool,
                                             const struct code_mapping *mapping, size_t *at);
+/* Cuts out what lies at these addresses, of which no more is known than that it is another mapping. False: out of memory. */
+bool code_mappings_cut(struct code_mappings *m, struct code_pool *pool, uint64_t address, uint64_t length);
 /* A range of addresses, `end` not included. */
 struct address_range {
     uint64_t start, end;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "bpf/arch.h"
 #include "capture/host/procfs.h"
 #include "formats/elf/read.h"
 
@@ -114,4 +115,16 @@ struct table_job *table_job_create(uint32_t number, const struct module_asker *a
         j->image_len_bytes = module->image_len_bytes;
     }
     return j;
+}
+
+bool table_base(const struct module *module, const struct code_mapping *m, uint64_t *base)
+{
+    uint64_t bias;
+
+    if (module->kind == TRACE_MODULE_VDSO)
+        bias = m->address - (module->identity.segments.count ? module->identity.segments.data[0].vaddr : 0);
+    else if (!elf_load_bias(&module->identity.segments, m->address, m->file_offset, m->length, ARCH_PAGE_BYTES, &bias))
+        return false;
+    *base = bias + elf_base_vaddr(&module->identity.segments, ARCH_PAGE_BYTES);
+    return true;
 }

@@ -34,4 +34,7 @@ struct table_job *table_job_create(uint32_t number, const struct module_asker *a
 struct table_job *table_job_of(struct worker_job *job);
 void table_job_destroy(struct table_job *j);
 
+/* Where a module's pc 0 lies, to which its table is relative. False when the mapping holds no code of it. */
+bool table_base(const struct module *module, const struct code_mapping *m, uint64_t *base);
+
 #endif

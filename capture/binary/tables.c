@@ -14,6 +14,7 @@
 
 #include "capture/binary/extents.h"
 #include "capture/binary/table_job.h"
+#include "capture/binary/table_numbers.h"
 #include "capture/binary/worker.h"
 #include "capture/host/privileges.h"
 #include "formats/base/clock.h"
@@ -42,7 +43,7 @@ enum entry_state {
 };
 
 struct entry {
-    struct module *module;
+    struct module *module;  /* NULL: no file has the number now */
     enum entry_state state;
     uint64_t not_before_ns; /* ENTRY_OUT: there was no room */
     uint64_t hash;          /* ENTRY_IN: of the table */
@@ -57,7 +58,7 @@ struct tables {
     struct modules *modules;
     struct extents rows, index, wide;
     VEC(struct entry) entries;   /* by number */
-    VEC(uint32_t) number_of;     /* by index of the module's file: WIRE_MODULE_NONE where none was given yet */
+    struct table_numbers numbers; /* of files */
     struct worker *workers[LANES];
     int poll_fd;                 /* epoll: of both workers */
     VEC(struct table_job *) ready; /* built, and not laid in yet: there may be no room */
@@ -81,6 +82,7 @@ struct error *tables_create(const struct tables_memory *memory, struct modules *
     if (!t)
         return error_no_memory();
     t->memory = *memory;
+    t->numbers.max = memory->module_count;
     t->modules = modules;
     t->poll_fd = epoll_create1(EPOLL_CLOEXEC);
     if (t->poll_fd < 0)
@@ -107,7 +109,7 @@ void tables_destroy(struct tables *t)
     for (size_t i = 0; i < t->ready.count; i++)
         table_job_destroy(t->ready.data[i]);
     VEC_DEINIT(&t->ready);
-    VEC_DEINIT(&t->number_of);
+    table_numbers_deinit(&t->numbers);
     VEC_DEINIT(&t->entries);
     extents_deinit(&t->rows);
     extents_deinit(&t->index);
@@ -122,26 +124,6 @@ int tables_fd(const struct tables *t)
     return t->poll_fd;
 }
 
-/* The number of the module's file, given when it is first asked for; WIRE_MODULE_NONE when it never gets one. */
-static struct error *number_of(struct tables *t, const struct module *m, uint32_t *number)
-{
-    *number = WIRE_MODULE_NONE;
-    if ((m->kind != TRACE_MODULE_ELF && m->kind != TRACE_MODULE_VDSO) || m->unreadable)
-        return NULL;
-    while (t->number_of.count <= m->file) {
-        if (!VEC_PUSH(&t->number_of, WIRE_MODULE_NONE))
-            return error_no_memory();
-    }
-    *number = t->number_of.data[m->file];
-    if (*number != WIRE_MODULE_NONE || t->entries.count >= t->memory.module_count)
-        return NULL;
-    struct entry entry = {.module = modules_get(t->modules, m->file)};
-    if (!VEC_PUSH(&t->entries, entry))
-        return error_no_memory();
-    *number = t->number_of.data[m->file] = (uint32_t)t->entries.count - 1;
-    return NULL;
-}
-
 /* What the sampler finds changes from now on, or did up to now. */
 static void note_change(struct tables *t)
 {
@@ -149,12 +131,36 @@ static void note_change(struct tables *t)
         __atomic_fetch_add(t->memory.changes, 1, __ATOMIC_SEQ_CST);
 }
 
+/* There is no table. */
+static void put_none(struct tables *t, uint32_t number, uint32_t row_start)
+{
+    note_change(t);
+    t->memory.modules[number] = (struct wire_module){.row_start = row_start};
+    note_change(t);
+}
+
+/* The number of the module's file; WIRE_MODULE_NONE when it has none. */
+static struct error *number_of(struct tables *t, const struct module *m, uint32_t *number)
+{
+    bool added;
+
+    *number = WIRE_MODULE_NONE;
+    if ((m->kind != TRACE_MODULE_ELF && m->kind != TRACE_MODULE_VDSO) || m->unreadable)
+        return NULL;
+    if (!table_numbers_find(&t->numbers, m->file, number, &added) ||
+        (added && !VEC_EXTEND_ZERO(&t->entries, (size_t)*number + 1)))
+        return error_no_memory();
+    if (!added)
+        return NULL;
+    t->entries.data[*number] = (struct entry){.module = modules_get(t->modules, m->file)};
+    put_none(t, *number, 0);
+    return NULL;
+}
+
 static void never(struct tables *t, uint32_t number)
 {
     t->entries.data[number].state = ENTRY_NONE;
-    note_change(t);
-    t->memory.modules[number] = (struct wire_module){.row_start = WIRE_TABLE_NONE};
-    note_change(t);
+    put_none(t, number, WIRE_TABLE_NONE);
 }
 
 /* Has the table built, if it is neither there nor on its way. */
@@ -177,19 +183,6 @@ static struct error *want(struct tables *t, const struct module_asker *asker, co
     return NULL;
 }
 
-/* Where a module's pc 0 lies. False when the mapping holds no code of it. */
-static bool base_of(const struct module *module, const struct code_mapping *m, uint64_t *base)
-{
-    uint64_t bias;
-
-    if (module->kind == TRACE_MODULE_VDSO)
-        bias = m->address - (module->identity.segments.count ? module->identity.segments.data[0].vaddr : 0);
-    else if (!elf_load_bias(&module->identity.segments, m->address, m->file_offset, m->length, ARCH_PAGE_BYTES, &bias))
-        return false;
-    *base = bias + elf_base_vaddr(&module->identity.segments, ARCH_PAGE_BYTES);
-    return true;
-}
-
 struct error *tables_map(struct tables *t, const struct module_asker *asker, const struct code_mapping *m,
                          uint64_t time_ns, bool at_once, struct wire_mapping *out)
 {
@@ -199,7 +192,7 @@ struct error *tables_map(struct tables *t, const struct module_asker *asker, con
             out->flags = WIRE_MAPPING_ANONYMOUS;
         return NULL;
     }
-    if (!base_of(m->module, m, &out->base))
+    if (!table_base(m->module, m, &out->base))
         return NULL;
     TRY(number_of(t, m->module, &out->module));
     return at_once && out->module != WIRE_MODULE_NONE ? want(t, asker, m, out->module, time_ns) : NULL;
@@ -524,13 +517,47 @@ static struct error *wait_a_little(struct tables *t, uint32_t number, uint64_t t
     return NULL;
 }
 
+/* Whether others use the place of a table. */
+static bool is_shared(const struct tables *t, uint32_t number)
+{
+    for (uint32_t i = 0; i < t->entries.count; i++) {
+        const struct entry *e = &t->entries.data[i];
+        if (i != number && e->state == ENTRY_IN && e->place == number)
+            return true;
+    }
+    return false;
+}
+
+uint64_t tables_lacked(const struct tables *t)
+{
+    return t->numbers.lacked;
+}
+
+struct error *tables_reclaim(struct tables *t, bool (*is_used)(void *ctx, uint32_t number), void *ctx, uint64_t time_ns,
+                             uint32_t *count)
+{
+    *count = 0;
+    for (uint32_t i = 0; i < t->entries.count; i++) {
+        struct entry *e = &t->entries.data[i];
+        if (!e->module || e->state == ENTRY_WAITING || is_used(ctx, i) || (e->state == ENTRY_IN && is_shared(t, i)))
+            continue;
+        if (e->state == ENTRY_IN && e->place == i && !take_out(t, i, time_ns))
+            return error_no_memory();
+        put_none(t, i, 0);
+        table_numbers_release(&t->numbers, e->module->file);
+        *e = (struct entry){0};
+        ++*count;
+    }
+    return NULL;
+}
+
 struct error *tables_view(struct tables *t, const struct module_asker *asker, const struct code_mapping *m,
                           uint64_t time_ns, struct unwind_table *view, uint64_t *base, uint32_t *reason)
 {
     uint32_t number = WIRE_MODULE_NONE;
 
     *reason = LOSS_no_module;
-    if (m->module && base_of(m->module, m, base))
+    if (m->module && table_base(m->module, m, base))
         TRY(number_of(t, m->module, &number));
     if (number == WIRE_MODULE_NONE)
         return NULL;

@@ -52,6 +52,14 @@ struct error *tables_map(struct tables *t, const struct module_asker *asker, con
  */
 struct error *tables_view(struct tables *t, const struct module_asker *asker, const struct code_mapping *m,
                           uint64_t time_ns, struct unwind_table *view, uint64_t *base, uint32_t *reason);
+/* How often a file got no number, as each had been given to another one: the sampler finds no table for it. */
+uint64_t tables_lacked(const struct tables *t);
+/*
+ * Takes their numbers from files that are not used, so that others can have them: is_used() says whether a mapping that the
+ * sampler may look at has that number. Stores how many that were.
+ */
+struct error *tables_reclaim(struct tables *t, bool (*is_used)(void *ctx, uint32_t number), void *ctx, uint64_t time_ns,
+                             uint32_t *count);
 /* Copies the tables that the worker has finished into the arrays. Call each time the ring is drained. */
 struct error *tables_poll(struct tables *t, uint64_t time_ns);
 /* A file descriptor that becomes readable when the worker has finished a table; call tables_poll() then. */

@@ -194,6 +194,22 @@ const char *process_unopened(const struct process *p)
     return NULL;
 }
 
+uint32_t process_trusted_frames(const struct process *p, const struct native_frame *frames, uint32_t count, uint64_t time_ns)
+{
+    const struct sampler_list *list = &p->lists[time_ns < p->lists[0].since_ns];
+
+    if (!list->since_ns || p->replaced_ns <= list->upto_ns)
+        return count;
+    for (uint32_t i = 0; i + 1 < count; i++) {
+        bool returns = !(frames[i].ip & NATIVE_EXACT);
+        const struct code_mapping *m = code_mappings_find(&p->mappings, (frames[i].ip & NATIVE_ADDRESS) - returns);
+        /* Where there is nothing, only what was there before can have had rows. */
+        if (!m || (m->replaces && m->time_ns > list->upto_ns))
+            return i + 1;
+    }
+    return count;
+}
+
 bool process_is_inspected(const struct process *p)
 {
     for (size_t i = 0; i < code_mappings_count(&p->mappings); i++) {

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "bpf/native_unwind.h"
 #include "bpf/wire.h"
 #include "capture/binary/code_mappings.h"
 #include "capture/binary/modules.h"
@@ -26,6 +27,12 @@ struct thread {
     char *python_name; /* NULL: unknown */
     uint64_t name_due_ns; /* when to read python_name again */
     uint32_t name_wait_ms;
+};
+
+/* A list of mappings that the sampler has of a process. */
+struct sampler_list {
+    uint64_t since_ns; /* 0: it has not had one */
+    uint64_t upto_ns;  /* the newest mapping in it that took the place of another one */
 };
 
 struct process {
@@ -50,6 +57,8 @@ struct process {
     bool leader_exited;         /* its first thread has ended; others may still run */
     uint64_t ended_ns;          /* 0: it lives */
     struct code_mappings mappings; /* executable ones as they are now; shared with its parent until one changes */
+    uint64_t replaced_ns;          /* when a mapping last took the place of another one */
+    struct sampler_list lists[2];  /* that the sampler has, and the one before */
     struct map thread_index;      /* tid -> index */
     VEC(struct thread) threads;
     /* the interpreter, when one was found */
@@ -104,6 +113,11 @@ bool process_python(const struct process *p, struct wire_process *out);
  * interpreter; NULL when there is no such mapping. Mappings are inspected only in processes that are selected.
  */
 const char *process_unopened(const struct process *p);
+/*
+ * How many of the frames of a stack that the sampler unwound at `time_ns` can be trusted: where a library has taken the place of
+ * another one that the sampler had not been told of yet, it went on by the rows of the one before. `frames` are innermost first.
+ */
+uint32_t process_trusted_frames(const struct process *p, const struct native_frame *frames, uint32_t count, uint64_t time_ns);
 /* Whether a file that it maps is still being inspected, so that the process may turn out to run Python. */
 bool process_is_inspected(const struct process *p);
 

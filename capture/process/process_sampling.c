@@ -14,6 +14,8 @@
 #define GRACE_NS (50 * NS_PER_MS)
 /* Between two looks whether the sampler has room for processes that were left out. */
 #define RETRY_NS NS_PER_S
+/* Between two tries to find room for a list. Each refusal is counted. */
+#define RETRY_PLACE_NS (10 * NS_PER_S)
 /* A list is copied again after this much time for each of its mappings, some hundred times what the copy takes. */
 #define COPY_PACE_NS UINT64_C(10000)
 
@@ -28,13 +30,14 @@ struct error *process_sampling_begin(struct process_sampling *s, struct sampler 
 
     s->sampler = sampler;
     s->tables = tables;
+    if (!VEC_EXTEND_ZERO(&s->places, 1))
+        return error_no_memory();
     if (!tables)
         return NULL;
     uint32_t start;
     s->wire_mappings = sampler_mappings(sampler, &count);
     /* The first element heads an empty list, for those that have none. */
-    return extents_init(&s->space, count) && extents_take(&s->space, 1, &start) && VEC_EXTEND_ZERO(&s->places, 1)
-               ? NULL : error_no_memory();
+    return extents_init(&s->space, count) && extents_take(&s->space, 1, &start) ? NULL : error_no_memory();
 }
 
 void process_sampling_deinit(struct process_sampling *s)
@@ -46,6 +49,7 @@ void process_sampling_deinit(struct process_sampling *s)
     map_deinit(&s->place_of);
     map_deinit(&s->equal);
     VEC_DEINIT(&s->built);
+    VEC_DEINIT(&s->used_numbers);
     VEC_DEINIT(&s->changed);
     VEC_DEINIT(&s->left_out);
 }
@@ -63,7 +67,7 @@ static struct sampled_mappings *note_of(struct process_sampling *s, struct proce
 
 static void hold_place(struct process_sampling *s, struct sampled_mappings *note, uint32_t place)
 {
-    s->places.data[place].holders++;
+    s->places.data[place].holders += place != 0;
     note->place = place;
 }
 
@@ -148,14 +152,17 @@ static bool take_space(struct process_sampling *s, uint32_t slot, uint32_t count
     if (extents_take(&s->space, count, start))
         return true;
     quota_give(s->quotas, slot, QUOTA_places, count);
+    quota_refuse(s->quotas, slot, QUOTA_places, count);
     return false;
 }
 
 /* Builds the list of a process as it is to lie in the array: a head with the count, and the mappings. */
-static struct error *build(struct process_sampling *s, struct process *p, uint64_t time_ns)
+static struct error *build(struct process_sampling *s, struct sampled_mappings *note, uint64_t time_ns)
 {
+    struct process *p = note->process;
     const struct module_asker asker = process_asker(p, s->quotas);
     uint32_t count = (uint32_t)code_mappings_count(&p->mappings);
+    uint64_t lacked = tables_lacked(s->tables);
 
     if (!VEC_RESERVE(&s->built, (size_t)count + 1))
         return error_no_memory();
@@ -163,6 +170,8 @@ static struct error *build(struct process_sampling *s, struct process *p, uint64
     s->built.data[0] = (struct wire_mapping){.count = count};
     for (uint32_t i = 0; i < count; i++)
         TRY(tables_map(s->tables, &asker, code_mappings_at(&p->mappings, i), time_ns, p->python != NULL, &s->built.data[1 + i]));
+    note->lacks_number = tables_lacked(s->tables) > lacked;
+    s->lacks_numbers |= note->lacks_number;
     return NULL;
 }
 
@@ -210,15 +219,14 @@ static struct error *copy_mappings(struct process_sampling *s, struct sampled_ma
     struct process *p = note->process;
 
     note->due_ns = time_ns + code_mappings_count(&p->mappings) * COPY_PACE_NS;
-    TRY(build(s, p, time_ns));
+    TRY(build(s, note, time_ns));
     uint64_t hash = XXH3_64bits_withSeed(s->built.data, s->built.count * sizeof *s->built.data, (uintptr_t)s);
     uint32_t place = equal_place(s, hash);
     if (!place)
         TRY(lay(s, p->slot, hash, time_ns, &place));
-    if (!place)
-        return NULL; /* no room: its samples will report a missing mapping */
-    change_place(s, note, place, time_ns);
-    code_mappings_set_place(&p->mappings, s->places.data[place].id);
+    change_place(s, note, place, time_ns); /* no room: nowhere. Its samples will report a missing mapping, not an old one */
+    if (place)
+        code_mappings_set_place(&p->mappings, s->places.data[place].id);
     return NULL;
 }
 
@@ -255,20 +263,24 @@ struct error *process_sampling_changed(struct process_sampling *s, struct proces
     return want_copy(s, p);
 }
 
-/* Tries those that were left out again, until there is no room for one. */
+/*
+ * Tries those that were left out again, until the table of processes has no room for one. Those for whose interpreter there was
+ * no room have none as long as no process with another one has ended.
+ */
 static struct error *retry(struct process_sampling *s, uint64_t time_ns)
 {
+    bool full = false, layouts = s->layouts.released != s->layouts_released;
     size_t kept = 0;
-    bool full = false;
 
     if (!s->left_out.count || time_ns < s->retry_ns)
         return NULL;
     s->retry_ns = time_ns + RETRY_NS;
+    s->layouts_released = s->layouts.released;
     for (size_t i = 0; i < s->left_out.count; i++) {
         uint32_t slot = s->left_out.data[i];
-        if (s->mappings.data[slot].left_out && !full) {
+        if (s->mappings.data[slot].left_out && !full && (layouts || !s->mappings.data[slot].no_layout)) {
             TRY(process_sampling_configure(s, s->mappings.data[slot].process));
-            full = s->mappings.data[slot].left_out;
+            full = s->mappings.data[slot].left_out && !s->mappings.data[slot].no_layout;
         }
         s->mappings.data[slot].listed = s->mappings.data[slot].left_out;
         if (s->mappings.data[slot].listed)
@@ -278,11 +290,65 @@ static struct error *retry(struct process_sampling *s, uint64_t time_ns)
     return NULL;
 }
 
+/* ---- numbers of files ---- */
+
+/* Also of what a head of a list has there, which does no harm. */
+static bool note_numbers(struct process_sampling *s, uint32_t start, uint32_t count)
+{
+    for (uint32_t i = start; i < start + count; i++) {
+        uint32_t number = s->wire_mappings[i].module;
+        if (number == WIRE_MODULE_NONE)
+            continue;
+        if (!VEC_EXTEND_ZERO(&s->used_numbers, (size_t)number / 64 + 1))
+            return false;
+        s->used_numbers.data[number / 64] |= UINT64_C(1) << number % 64;
+    }
+    return true;
+}
+
+static bool is_used(void *ctx, uint32_t number)
+{
+    const struct process_sampling *s = ctx;
+
+    return number / 64 < s->used_numbers.count && s->used_numbers.data[number / 64] >> number % 64 & 1;
+}
+
+/*
+ * Files come and go; where all numbers were given away, those that no list has go to the files that got none. A sample that is being
+ * taken may look at a list that was given back, as long as its place is not free.
+ */
+static struct error *reclaim_numbers(struct process_sampling *s, uint64_t time_ns)
+{
+    uint32_t count;
+
+    s->numbers_due_ns = time_ns + RETRY_NS;
+    s->used_numbers.count = 0;
+    for (uint32_t i = 1; i < s->places.count; i++) {
+        const struct mappings_place *place = &s->places.data[i];
+        if (place->holders && !note_numbers(s, place->start, place->count))
+            return error_no_memory();
+    }
+    for (size_t i = 0; i < s->space.waiting.count; i++) {
+        if (!note_numbers(s, s->space.waiting.data[i].start, s->space.waiting.data[i].count))
+            return error_no_memory();
+    }
+    TRY(tables_reclaim(s->tables, is_used, s, time_ns, &count));
+    s->lacks_numbers = !count;
+    for (uint32_t slot = 0; count && slot < s->mappings.count; slot++) {
+        struct sampled_mappings *note = &s->mappings.data[slot];
+        if (note->process && note->lacks_number)
+            TRY(process_sampling_changed(s, note->process));
+    }
+    return NULL;
+}
+
 struct error *process_sampling_publish(struct process_sampling *s, uint64_t time_ns)
 {
     size_t kept = 0;
 
     TRY(retry(s, time_ns));
+    if (s->lacks_numbers && time_ns >= s->numbers_due_ns)
+        TRY(reclaim_numbers(s, time_ns));
     if (!s->changed.count || time_ns < s->due_ns)
         return NULL;
     s->due_ns = UINT64_MAX;
@@ -298,16 +364,25 @@ struct error *process_sampling_publish(struct process_sampling *s, uint64_t time
             continue;
         }
         note->changed = false;
-        if (note->process->configured) {
-            TRY(lay_mappings(s, note, time_ns));
-            TRY(process_sampling_configure(s, note->process));
-        }
+        if (!note->process->configured)
+            continue;
+        TRY(lay_mappings(s, note, time_ns));
+        TRY(process_sampling_configure(s, note->process));
+        note->process->lists[1] = note->process->lists[0];
+        note->process->lists[0] = (struct sampler_list){.since_ns = now_ns(), .upto_ns = note->process->replaced_ns};
+        if (s->mappings.data[slot].place || !note->process->configured)
+            continue;
+        /* There may be room later. */
+        note->changed = true;
+        note->due_ns = time_ns + RETRY_PLACE_NS > note->due_ns ? time_ns + RETRY_PLACE_NS : note->due_ns;
+        s->due_ns = note->due_ns < s->due_ns ? note->due_ns : s->due_ns;
+        s->changed.data[kept++] = slot;
     }
     s->changed.count = kept;
     return NULL;
 }
 
-/* ---- the process ---- */
+/* ---- what is counted and shared ---- */
 
 static void count_python(struct process_sampling *s, struct process *p)
 {
@@ -345,20 +420,66 @@ static struct error *share_place(struct process_sampling *s, struct process *p)
     return NULL;
 }
 
+/* ---- layouts ---- */
+
+static uint32_t heir_of(const struct process_sampling *s, const struct sampled_mappings *note)
+{
+    for (uint32_t slot = 0; slot < s->mappings.count; slot++) {
+        if (&s->mappings.data[slot] != note && s->mappings.data[slot].layout == note->layout)
+            return slot;
+    }
+    return 0;
+}
+
+static void leave_layout(struct process_sampling *s, struct sampled_mappings *note)
+{
+    uint32_t slot = (uint32_t)(note - s->mappings.data), heir = 0;
+
+    if (!note->layout)
+        return;
+    if (layout_slots_wants_heir(&s->layouts, note->layout - 1, slot))
+        heir = heir_of(s, note);
+    layout_slots_leave(&s->layouts, s->quotas, note->layout - 1, slot, heir, now_ns());
+    note->layout = 0;
+}
+
+/* Has the sampler know the layout of the process's interpreter. `*full`: it has no room for another one. */
+static struct error *set_layout(struct process_sampling *s, struct process *p, uint32_t *index, bool *full)
+{
+    const struct py_layout *layout = &p->python->python.layout;
+    struct sampled_mappings *note = note_of(s, p);
+    bool fresh = false;
+
+    if (!note)
+        return error_no_memory();
+    if (!note->layout || memcmp(&s->layouts.all[note->layout - 1].layout, layout, sizeof *layout)) {
+        leave_layout(s, note);
+        uint32_t found = layout_slots_take(&s->layouts, s->quotas, p->slot, layout, now_ns(), &fresh);
+        *full = found == LAYOUT_NONE;
+        note->layout = *full ? 0 : found + 1;
+    }
+    *index = *full ? 0 : note->layout - 1;
+    return fresh && !*full ? sampler_set_layout(s->sampler, *index, layout) : NULL;
+}
+
+/* ---- the process's configuration ---- */
+
 /* There is no room for the process in the sampler. It is tried again later; until then nothing is known of it there. */
-static struct error *leave_out(struct process_sampling *s, struct process *p)
+static struct error *leave_out(struct process_sampling *s, struct process *p, bool no_layout)
 {
     struct sampled_mappings *note = note_of(s, p);
 
     if (!note)
         return error_no_memory();
+    note->no_layout = no_layout;
     process_sampling_disinherit(s, p->tgid);
     p->configured = false;
     release_place(s, note, now_ns());
+    leave_layout(s, note);
     if (note->left_out)
         return NULL;
     note->left_out = true;
-    s->left_out_ever++;
+    s->left_out_ever += !no_layout; /* which its quota has counted */
     if (note->listed)
         return NULL;
     note->listed = true;
@@ -383,11 +504,16 @@ struct error *process_sampling_configure(struct process_sampling *s, struct proc
         wire.exec_generation = now.exec_generation;
         wire.flags = now.flags & (WIRE_PROCESS_BOUND | WIRE_PROCESS_COUNTER_WRONG);
         wire.gils = now.gils;
+        /* What it has had of this second: it may have itself configured as often as it maps code. */
+        wire.wait_second = now.wait_second;
+        wire.wait_stacks = now.wait_stacks;
+        wire.wait_bytes = now.wait_bytes;
+        wire.hit_stacks = now.hit_stacks;
     }
     if (process_python(p, &wire))
-        TRY(sampler_layout(s->sampler, &p->python->python.layout, &wire.layout, &full));
+        TRY(set_layout(s, p, &wire.layout, &full));
     if (full)
-        return leave_out(s, p);
+        return leave_out(s, p, true);
     if (p->switches_stacks)
         wire.flags |= WIRE_PROCESS_GREENLETS;
     if (!p->glibc)
@@ -402,7 +528,7 @@ struct error *process_sampling_configure(struct process_sampling *s, struct proc
     }
     TRY(sampler_set_process(s->sampler, p->tgid, &wire, &full));
     if (full)
-        return leave_out(s, p);
+        return leave_out(s, p, false);
     if (p->slot < s->mappings.count)
         s->mappings.data[p->slot].left_out = false;
     if (process_has_python(p) && !p->configured && !inherited)
@@ -425,8 +551,12 @@ void process_sampling_stop(struct process_sampling *s, struct process *p)
         process_sampling_disinherit(s, p->tgid);
     if (p->counted)
         s->python_count--;
-    if (p->slot < s->mappings.count)
+    if (p->slot < s->mappings.count) {
+        /* From now on, not from the process's end: a sample may be under way that still looks there. */
+        release_place(s, &s->mappings.data[p->slot], now_ns());
+        leave_layout(s, &s->mappings.data[p->slot]);
         s->mappings.data[p->slot].left_out = false;
+    }
     p->configured = p->counted = false;
 }
 
@@ -436,7 +566,5 @@ void process_sampling_drop(struct process_sampling *s, struct process *p)
     if (p->slot >= s->mappings.count)
         return;
     struct sampled_mappings *note = &s->mappings.data[p->slot];
-    /* From now on, not from the process's end: a sample may be under way that still looks there. */
-    release_place(s, note, now_ns());
     *note = (struct sampled_mappings){.listed = note->listed};
 }

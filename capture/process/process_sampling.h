@@ -12,6 +12,7 @@
 #include "capture/binary/extents.h"
 #include "capture/binary/tables.h"
 #include "capture/host/quotas.h"
+#include "capture/process/layout_slots.h"
 #include "capture/process/process.h"
 #include "capture/sampler/sampler.h"
 #include "formats/base/map.h"
@@ -29,9 +30,12 @@ struct mappings_place {
 struct sampled_mappings {
     struct process *process; /* NULL: no process has this slot */
     bool changed;            /* since they were copied there */
+    bool lacks_number;       /* the tables had no number for one of its files */
     uint32_t place;          /* index in places; 0: nowhere */
     uint64_t due_ns;         /* not to be copied again before */
-    bool left_out;           /* the sampler had no room for the process */
+    uint32_t layout;         /* index of its interpreter's layout, and one; 0: none */
+    bool left_out;           /* the sampler had no room for the process, */
+    bool no_layout;          /* or for that layout */
     bool listed;             /* the slot is in process_sampling.left_out */
 };
 
@@ -51,10 +55,15 @@ struct process_sampling {
     struct map place_of; /* id -> index in places */
     struct map equal;    /* hash -> index in places, of one with that hash */
     VEC(struct wire_mapping) built; /* a list as it is to lie in the array */
+    VEC(uint64_t) used_numbers;     /* a bit for each number of a file that some list has */
+    bool lacks_numbers;
+    uint64_t numbers_due_ns;        /* when to look for numbers that nobody uses */
     uint64_t last_place; /* the last id */
     VEC(uint32_t) changed;                 /* slots */
     VEC(uint32_t) left_out;                /* slots, maybe of processes that no longer are */
     uint64_t retry_ns;   /* when those are tried again */
+    struct layout_slots layouts;
+    uint64_t layouts_released; /* of these, when processes without a layout were tried again */
     uint64_t left_out_ever;
     uint64_t due_ns;     /* when the first of `changed` is to be copied */
     uint32_t python_count;  /* Python processes that are sampled now */
@@ -84,7 +93,8 @@ void process_sampling_disinherit(struct process_sampling *s, uint32_t tgid);
 struct error *process_sampling_changed(struct process_sampling *s, struct process *p);
 /*
  * Updates the sampler's copy of all mappings marked as changed. Call once all pending events are applied. A process with
- * many mappings that keeps changing them is copied seldom: until then its samples bring copies of their stacks. Configures those
+ * many mappings that keeps changing them is copied seldom: until then its samples bring copies of their stacks where they meet an
+ * address that was not mapped before, and are cut where something else was (process_trusted_frames()). Configures those
  * that the sampler had no room for, if it has now.
  */
 struct error *process_sampling_publish(struct process_sampling *s, uint64_t time_ns);

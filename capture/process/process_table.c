@@ -244,6 +244,14 @@ struct error *processes_look(struct processes *p, struct process *process)
     return NULL;
 }
 
+/* The same addresses may mean something else now. */
+static struct error *list_changed(struct processes *p, struct process *process)
+{
+    if (p->events.remapped)
+        p->events.remapped(p->events.ctx, process);
+    return process->configured ? process_sampling_changed(&p->sampling, process) : NULL;
+}
+
 static struct error *add_mapping(struct processes *p, struct process *process, const struct code_mapping *m)
 {
     size_t at = 0;
@@ -258,10 +266,11 @@ static struct error *add_mapping(struct processes *p, struct process *process, c
         quota_refuse(p->quotas, process->slot, QUOTA_mappings, 1);
         process->unsure = true;
     }
+    if (added && added->replaces && added->time_ns > process->replaced_ns)
+        process->replaced_ns = added->time_ns;
     if (added)
         TRY(look_at(p, process, added));
-    if (process->configured)
-        TRY(process_sampling_changed(&p->sampling, process));
+    TRY(list_changed(p, process));
     if (process->configured || !p->options.whole_host)
         p->counts.loaded_ns = m->time_ns;
     if (added && p->events.mapped && !(added->module && added->module->pending))
@@ -318,7 +327,16 @@ bool processes_has_mapping(const struct process *process, const struct code_mapp
         return false;
     const struct code_mapping *m = code_mappings_at(&process->mappings, at);
     return m->address == mapping->address && m->length == mapping->length && m->file_offset == mapping->file_offset &&
-           !strcmp(m->path, mapping->path);
+           !strcmp(m->path, mapping->path) && !code_mapping_is_other_file(m, mapping);
+}
+
+struct error *processes_refuse_mapping(struct processes *p, struct process *process, const struct code_mapping *mapping)
+{
+    process->unsure = true;
+    process->replaced_ns = mapping->time_ns;
+    if (!code_mappings_cut(&process->mappings, &p->code_pool, mapping->address, mapping->length))
+        return error_no_memory();
+    return list_changed(p, process);
 }
 
 struct error *processes_map(struct processes *p, struct process *process, const struct code_mapping *mapping)

@@ -31,6 +31,7 @@ struct processes_options {
  * or called exec) and its slot is reused; `threads_forgotten` before its threads are numbered anew. Each may be NULL.
  */
 struct processes_events {
+    void (*remapped)(void *ctx, struct process *p); /* some of its addresses may mean something else now */
     void (*mapped)(void *ctx, struct process *p, struct code_mapping *m);
     void (*ended)(void *ctx, struct process *p, uint64_t time_ns);
     void (*renamed)(void *ctx, struct process *p, struct thread *t, uint64_t time_ns);
@@ -115,6 +116,8 @@ void processes_drop(struct processes *p, struct process *process, uint64_t time_
  * mapped file, and configures the sampler when the file turns out to be an interpreter.
  */
 struct error *processes_map(struct processes *p, struct process *process, const struct code_mapping *mapping);
+/* The mapping is left out because of a limit, which has been counted: what was there before is not any more. */
+struct error *processes_refuse_mapping(struct processes *p, struct process *process, const struct code_mapping *mapping);
 /* Whether the process has exactly this mapping already. */
 bool processes_has_mapping(const struct process *process, const struct code_mapping *mapping);
 /* Makes use of modules that are not pending any more. Call when modules_fd() is readable. */

@@ -37,6 +37,8 @@ static void inherit(struct process *child, const struct process *parent, uint64_
     child->asyncio = parent->asyncio;
     child->python = parent->python;
     child->python_bias = parent->python_bias;
+    child->replaced_ns = parent->replaced_ns;
+    memcpy(child->lists, parent->lists, sizeof child->lists);
     code_mappings_share(&child->mappings, &parent->mappings, time_ns);
 }
 
@@ -125,15 +127,13 @@ static struct error *on_mmap(struct processes *p, const struct sideband_event *e
         .device_minor = e->device_minor,
         .inode = e->inode,
         .inode_generation = e->inode_generation,
+        .by_event = true,
         .path = e->text,
     };
     if (processes_has_mapping(process, &mapping))
         return NULL;
-    if (!quota_take(p->quotas, process->slot, QUOTA_mappings, 1, e->time_ns)) {
-        process->unsure = true;
-        return NULL;
-    }
-    return processes_map(p, process, &mapping);
+    return quota_take(p->quotas, process->slot, QUOTA_mappings, 1, e->time_ns) ? processes_map(p, process, &mapping)
+                                                                               : processes_refuse_mapping(p, process, &mapping);
 }
 
 /*

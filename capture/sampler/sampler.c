@@ -186,24 +186,10 @@ struct error *sampler_disable(struct sampler *s)
     return perf_events_disable(s->events);
 }
 
-struct error *sampler_layout(struct sampler *s, const struct py_layout *layout, uint32_t *index, bool *full)
+struct error *sampler_set_layout(struct sampler *s, uint32_t index, const struct py_layout *layout)
 {
-    *full = false;
-    for (uint32_t i = 0; i < s->layout_count; i++) {
-        if (!memcmp(&s->layouts[i], layout, sizeof *layout)) {
-            *index = i;
-            return NULL;
-        }
-    }
-    *full = s->layout_count == sizeof s->layouts / sizeof *s->layouts;
-    if (*full)
-        return NULL;
-    uint32_t i = s->layout_count;
-    if (bpf_map_update_elem(bpf_map__fd(s->skel->maps.layouts), &i, layout, BPF_ANY))
+    if (bpf_map_update_elem(bpf_map__fd(s->skel->maps.layouts), &index, layout, BPF_ANY))
         return error_os(errno, "a layout of CPython objects cannot be stored in the sampler");
-    s->layouts[i] = *layout;
-    s->layout_count++;
-    *index = i;
     return NULL;
 }
 

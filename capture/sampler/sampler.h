@@ -58,11 +58,8 @@ struct error *sampler_map_pages(void *ctx, const void *start, size_t len_bytes);
 /* Returns the array of mappings and stores its length; NULL when the sampler does not use tables. */
 struct wire_mapping *sampler_mappings(const struct sampler *s, uint32_t *count);
 
-/*
- * Gives the sampler a layout of CPython's objects, and stores its index for wire_process. Equal layouts share an index. `*full`:
- * there is no room for another one, so no index either.
- */
-struct error *sampler_layout(struct sampler *s, const struct py_layout *layout, uint32_t *index, bool *full);
+/* Gives the sampler a layout of CPython's objects, with its index for wire_process (capture/process/layout_slots.h). */
+struct error *sampler_set_layout(struct sampler *s, uint32_t index, const struct py_layout *layout);
 /* Configures a process, or replaces its configuration. See process_map_set() for `*full`. */
 struct error *sampler_set_process(struct sampler *s, uint32_t tgid, const struct wire_process *process, bool *full);
 /*

@@ -30,8 +30,6 @@ struct sampler {
     uint64_t hits_skipped[WIRE_EVENT_MAX]; /* until sampler_enable(), by event */
     struct bpf_link *growth_links[GROWTH_LINKS];
     int possible_cpus;
-    uint32_t layout_count;
-    struct py_layout layouts[64];
     uint64_t *per_cpu;      /* buffer for all loss counters, of all possible CPUs */
     struct shared_array rows, index, wide, modules, mappings;
     struct process_map processes;

@@ -40,7 +40,8 @@
  * sampled, and of samples after an exec, the sampler tells us itself. After news it is NEWS_NS for a while: a child may be
  * about to execute another program. So it is where all processes of the host are recorded: each may become a Python.
  * Where so much comes that it might have no room meanwhile, it is NEWS_NS again.
- * A library that a process loads meanwhile is told late: samples in it are unwound from a copy of their stack then.
+ * A library that a process loads meanwhile is told late: samples in it are unwound from a copy of their stack then, or cut
+ * where another library was before (process_trusted_frames()).
  */
 #define DEAF_MAX_NS (250 * NS_PER_MS)
 /* The same while a process that was asked for is no Python, or there are too many to look at each. */

@@ -208,6 +208,15 @@ struct error *trace_builder_begin_epoch(struct trace_builder *b, uint64_t time_n
     return next_epoch(b, time_ns);
 }
 
+static void on_remapped(void *ctx, struct process *p)
+{
+    struct trace_builder *b = ctx;
+    struct process_note *n = trace_notes_find(&b->notes, p);
+
+    if (n)
+        known_stacks_clear(&n->native_stacks); /* the same addresses may belong to other functions now */
+}
+
 static void on_mapped(void *ctx, struct process *p, struct code_mapping *m)
 {
     struct trace_builder *b = ctx;
@@ -215,7 +224,7 @@ static void on_mapped(void *ctx, struct process *p, struct code_mapping *m)
 
     if (!n)
         return;
-    known_stacks_clear(&n->native_stacks); /* the same addresses may belong to other functions now */
+    known_stacks_clear(&n->native_stacks); /* they have no module there yet */
     if (n->mapped_epoch == b->epoch)
         trace_define_mapping(b, n, m);
 }
@@ -267,7 +276,7 @@ static void on_threads_forgotten(void *ctx, struct process *p)
 struct processes_events trace_builder_process_events(struct trace_builder *b)
 {
     return (struct processes_events){
-        .mapped = on_mapped, .ended = on_ended, .renamed = on_renamed, .threads_forgotten = on_threads_forgotten, .ctx = b};
+        .remapped = on_remapped, .mapped = on_mapped, .ended = on_ended, .renamed = on_renamed, .threads_forgotten = on_threads_forgotten, .ctx = b};
 }
 
 struct error *trace_builder_code(struct trace_builder *b, const struct wire_code *message, uint32_t len_bytes)

@@ -67,6 +67,18 @@ for i in range(8):
     ctypes.CFUNCTYPE(None, ctypes.c_void_p)(place)(ctypes.cast(callback, ctypes.c_void_p))
 """
 
+# The same with one path, at which each file is put in the place of the one before.
+ONE_PATH = ONE_ADDRESS.replace("import ctypes, os,", "import ctypes, os, shutil,").replace("""
+files = [(os.open(path, os.O_RDONLY), int(offset)) for path""", """
+files = [(path, int(offset)) for path""").replace("""
+    fd, offset = files[i % 2]
+""", """
+    source, offset = files[i % 2]
+    shutil.copy(source, sys.argv[5] + ".new")
+    os.replace(sys.argv[5] + ".new", sys.argv[5] + ".so")
+    fd = os.open(sys.argv[5] + ".so", os.O_RDONLY)
+""")
+
 UNWOUND = re.compile(r"([\d,]+) native stacks? (?:was|were) unwound with and without cached rows: (\d+) differed. "
                      r"([\d.]+) % of (\d+) frames had a cached row; (\d+) tables? w")
 
@@ -136,6 +148,23 @@ def test_other_code_at_one_address(checked, folded, pysym, tmp_path):
         right = sum(count for frames, count in rows
                     if frames[0].startswith("_start") and any(f.startswith(f"through_{name}") for f in frames) and
                     not any(f.startswith(f"through_{other}") for f in frames))
+        assert total > 100 and right >= 0.99 * total, (total, right, rows)
+
+
+def test_another_file_of_one_name(checked, folded, pysym, tmp_path):
+    """A library that is built anew and loaded where the one before was is another one, with other rows."""
+    gate = tmp_path / "gate"
+    libraries = [*library(tmp_path, "a", 88, 0), *library(tmp_path, "b", 4184, 88)]
+    assert libraries[1] == libraries[3] and ONE_PATH.count("os.replace") == 1
+    opener = threading.Thread(target=open_gates, args=(pysym, tmp_path / "t.bin", gate))
+    opener.start()
+    trace, said = checked(ONE_PATH, *libraries, gate)
+    opener.join()
+    check(said, 500, 50)
+    for name in "ab":  # what is named is only the file that is there at the end
+        rows = folded(trace, "--focus", f"spin_{name}", "--show-interpreter")
+        total = sum(count for _, count in rows)
+        right = sum(count for frames, count in rows if frames[0].startswith("_start"))
         assert total > 100 and right >= 0.99 * total, (total, right, rows)
 
 

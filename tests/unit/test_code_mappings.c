@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "capture/binary/code_mappings.h"
+#include "capture/process/process.h"
 
 static struct code_mapping mapping_of(uint64_t address, uint64_t length, uint64_t time_ns, const char *path)
 {
@@ -274,6 +275,86 @@ static void test_keep(void **state)
     code_pool_deinit(&pool);
 }
 
+/* A file that was put in the other's place under its name is another one; what only one side can know tells nothing. */
+static void test_other_files(void **state)
+{
+    const struct code_mapping a = {.device_major = 8, .device_minor = 1, .inode = 5, .inode_generation = 7, .by_event = true};
+    struct code_mapping b = a;
+
+    (void)state;
+    assert_false(code_mapping_is_other_file(&a, &b));
+    b.inode = 6;
+    assert_true(code_mapping_is_other_file(&a, &b));
+    b.by_event = false;
+    assert_true(code_mapping_is_other_file(&a, &b));
+    b = a;
+    b.inode_generation = 8; /* the same inode, for another file */
+    assert_true(code_mapping_is_other_file(&a, &b));
+    b.by_event = false;
+    assert_false(code_mapping_is_other_file(&a, &b));
+    b.device_minor = 2;
+    assert_false(code_mapping_is_other_file(&a, &b));
+    b.by_event = true;
+    assert_true(code_mapping_is_other_file(&a, &b));
+}
+
+static void test_replaced(void **state)
+{
+    struct code_pool pool = {0};
+    struct code_mappings m = {0};
+
+    (void)state;
+    add(&m, &pool, 0x1000, 1, "/a");
+    add(&m, &pool, 0x3000, 1, "/b");
+    assert_false(code_mappings_at(&m, 0)->replaces || code_mappings_at(&m, 1)->replaces);
+    add(&m, &pool, 0x2000, 2, "/c"); /* between them */
+    assert_false(code_mappings_at(&m, 1)->replaces);
+    add(&m, &pool, 0x2800, 3, "/d"); /* over the ends of two */
+    assert_int_equal(code_mappings_count(&m), 4);
+    assert_true(code_mappings_find(&m, 0x2800)->replaces);
+    assert_true(code_mappings_cut(&m, &pool, 0x1800, 0x1000));
+    assert_null(code_mappings_find(&m, 0x1800));
+    assert_null(code_mappings_find(&m, 0x27ff));
+    assert_non_null(code_mappings_find(&m, 0x17ff));
+    assert_non_null(code_mappings_find(&m, 0x2800));
+    code_mappings_deinit(&m);
+    assert_int_equal(pool.bytes, 0);
+    code_pool_deinit(&pool);
+}
+
+/* Frames behind one in a library that the sampler took for the one before are cut off. */
+static void test_trusted_frames(void **state)
+{
+    const struct native_frame frames[] = {{0x1010 | NATIVE_EXACT, 1}, {0x3010, 2}, {0x1020, 3}, {0x5010, 4}};
+    struct process p = {.lists = {{.since_ns = 100, .upto_ns = 0}, {.since_ns = 50, .upto_ns = 0}}};
+    struct code_pool pool = {0};
+
+    (void)state;
+    add(&p.mappings, &pool, 0x1000, 1, "/a");
+    add(&p.mappings, &pool, 0x3000, 2, "/b");
+    add(&p.mappings, &pool, 0x5000, 3, "/c");
+    assert_int_equal(process_trusted_frames(&p, frames, 4, 120), 4);
+    add(&p.mappings, &pool, 0x3000, 110, "/d");
+    p.replaced_ns = 110;
+    assert_int_equal(process_trusted_frames(&p, frames, 4, 120), 2);
+    assert_int_equal(process_trusted_frames(&p, frames + 2, 2, 120), 2);
+    /* The sampler has the new list since then, but a sample before that had the old one. */
+    p.lists[1] = p.lists[0];
+    p.lists[0] = (struct sampler_list){.since_ns = 130, .upto_ns = 110};
+    assert_int_equal(process_trusted_frames(&p, frames, 4, 140), 4);
+    assert_int_equal(process_trusted_frames(&p, frames, 4, 120), 2);
+    /* Something that is not known lies there now. */
+    p.replaced_ns = 150;
+    assert_true(code_mappings_cut(&p.mappings, &pool, 0x1000, 0x1000));
+    assert_int_equal(process_trusted_frames(&p, frames, 4, 160), 1);
+    assert_int_equal(process_trusted_frames(&p, frames, 1, 160), 1);
+    /* It never had a list. */
+    memset(p.lists, 0, sizeof p.lists);
+    assert_int_equal(process_trusted_frames(&p, frames, 4, 160), 4);
+    code_mappings_deinit(&p.mappings);
+    code_pool_deinit(&pool);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -285,6 +366,9 @@ int main(void)
         cmocka_unit_test(test_full),
         cmocka_unit_test(test_memory_of_all),
         cmocka_unit_test(test_keep),
+        cmocka_unit_test(test_other_files),
+        cmocka_unit_test(test_replaced),
+        cmocka_unit_test(test_trusted_frames),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

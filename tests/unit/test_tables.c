@@ -454,6 +454,44 @@ static void test_a_table_that_is_too_large(void **state)
     copies_deinit(&c);
 }
 
+static bool is_second(void *ctx, uint32_t number)
+{
+    (void)ctx;
+    return number == 1;
+}
+
+/* There are more files than numbers: those that nobody uses any more make room. */
+static void test_numbers_are_given_again(void **state)
+{
+    uint64_t time_ns = 1000 * NS_PER_S;
+    uint32_t count;
+    struct copies c;
+
+    (void)state;
+    if (access(LIBRARY, R_OK))
+        skip();
+    copies_init(&c, COPY_ROWS);
+    tables_destroy(c.tables);
+    c.memory.module_count = 2;
+    OK(tables_create(&c.memory, c.modules, &c.tables));
+    for (uint32_t i = 0; i < 3; i++)
+        make_copy(&c, i, (uint8_t)(96 + 8 * i));
+    assert_true(view_copy(&c, 0, 1, &time_ns, 10000));
+    assert_true(view_copy(&c, 1, 1, &time_ns, 10000));
+    assert_int_equal(tables_lacked(c.tables), 0);
+    assert_false(view_copy(&c, 2, 1, &time_ns, 1));
+    assert_int_equal(tables_lacked(c.tables), 1);
+    uint32_t rows = c.memory.modules[0].row_start;
+    OK(tables_reclaim(c.tables, is_second, NULL, time_ns, &count));
+    assert_int_equal(count, 1);
+    assert_int_equal(c.memory.modules[0].row_count, 0);
+    assert_true(view_copy(&c, 2, 1, &time_ns, 10000));
+    assert_int_not_equal(c.memory.modules[0].row_start, rows); /* where a sample may still read nothing is laid */
+    assert_true(view_copy(&c, 1, 1, &time_ns, 1));
+    assert_false(view_copy(&c, 0, 1, &time_ns, 1));
+    copies_deinit(&c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -463,6 +501,7 @@ int main(void)
         cmocka_unit_test(test_equal_tables_lie_once),
         cmocka_unit_test(test_who_has_most_gives),
         cmocka_unit_test(test_a_table_that_is_too_large),
+        cmocka_unit_test(test_numbers_are_given_again),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "capture/process/layout_slots.h"
+
+#include <string.h>
+
+#include "formats/base/clock.h"
+
+/* So long the one that was there before may be read: by a child of its last process, until that is known. */
+#define GRACE_NS (5 * NS_PER_S)
+
+static uint32_t find(const struct layout_slots *l, const struct py_layout *layout)
+{
+    for (uint32_t i = 0; i < LAYOUT_SLOTS_MAX; i++) {
+        if (l->all[i].holders && !memcmp(&l->all[i].layout, layout, sizeof *layout))
+            return i;
+    }
+    return LAYOUT_NONE;
+}
+
+static uint32_t find_free(const struct layout_slots *l, uint64_t time_ns)
+{
+    for (uint32_t i = 0; i < LAYOUT_SLOTS_MAX; i++) {
+        const struct layout_slot *s = &l->all[i];
+        if (!s->holders && (!s->released_ns || time_ns >= s->released_ns + GRACE_NS))
+            return i;
+    }
+    return LAYOUT_NONE;
+}
+
+uint32_t layout_slots_take(struct layout_slots *l, struct quotas *quotas, uint32_t slot, const struct py_layout *layout,
+                           uint64_t time_ns, bool *fresh)
+{
+    uint32_t index = find(l, layout);
+
+    *fresh = index == LAYOUT_NONE;
+    if (*fresh) {
+        if (!quota_take(quotas, slot, QUOTA_layouts, 1, time_ns))
+            return LAYOUT_NONE;
+        index = find_free(l, time_ns);
+        if (index == LAYOUT_NONE) {
+            quota_give(quotas, slot, QUOTA_layouts, 1);
+            quota_refuse(quotas, slot, QUOTA_layouts, 1);
+            return LAYOUT_NONE;
+        }
+        l->all[index] = (struct layout_slot){.layout = *layout, .payer = slot};
+    }
+    l->all[index].holders++;
+    return index;
+}
+
+bool layout_slots_wants_heir(const struct layout_slots *l, uint32_t index, uint32_t slot)
+{
+    return l->all[index].payer == slot && l->all[index].holders > 1;
+}
+
+void layout_slots_leave(struct layout_slots *l, struct quotas *quotas, uint32_t index, uint32_t slot, uint32_t heir,
+                        uint64_t time_ns)
+{
+    struct layout_slot *s = &l->all[index];
+
+    if (s->payer == slot) {
+        quota_give(quotas, slot, QUOTA_layouts, 1);
+        if (s->holders > 1) {
+            quota_owe(quotas, heir, QUOTA_layouts, 1, time_ns);
+            s->payer = heir;
+        }
+    }
+    if (--s->holders)
+        return;
+    s->released_ns = time_ns;
+    l->released++;
+}

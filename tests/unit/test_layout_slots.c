@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which layouts the sampler has: shared by equal processes, given to others when nobody has them, and a share for each user. */
+#include "tests/unit/test.h"
+
+#include "capture/process/layout_slots.h"
+#include "formats/base/clock.h"
+
+enum { USER = 1000, OTHER = 2000, S = 1000000000 };
+
+static struct layout_slots slots;
+static struct quotas *quotas;
+
+static int setup(void **state)
+{
+    (void)state;
+    slots = (struct layout_slots){0};
+    return quotas_create(&quotas) != NULL;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    quotas_destroy(quotas);
+    return 0;
+}
+
+static void begin(uint32_t slot, uint32_t owner)
+{
+    OK(quotas_begin(quotas, slot, owner, false));
+}
+
+static uint32_t take(uint32_t slot, uint16_t number, uint64_t time_ns, bool *fresh)
+{
+    const struct py_layout layout = {.version = number};
+
+    return layout_slots_take(&slots, quotas, slot, &layout, time_ns, fresh);
+}
+
+static void leave(uint32_t index, uint32_t slot, uint32_t heir, uint64_t time_ns)
+{
+    layout_slots_leave(&slots, quotas, index, slot, heir, time_ns);
+}
+
+static void test_shared(void **state)
+{
+    bool fresh;
+    (void)state;
+
+    begin(0, USER);
+    begin(1, USER);
+    uint32_t a = take(0, 1, S, &fresh);
+    assert_true(fresh && a != LAYOUT_NONE);
+    assert_int_equal(take(1, 1, S, &fresh), a);
+    assert_false(fresh);
+    uint32_t b = take(1, 2, S, &fresh);
+    assert_true(fresh && b != a);
+    /* The one that brought it ends: the other pays, and it stays. */
+    assert_true(layout_slots_wants_heir(&slots, a, 0));
+    assert_false(layout_slots_wants_heir(&slots, a, 1));
+    leave(a, 0, 1, 2 * (uint64_t)S);
+    assert_int_equal(slots.released, 0);
+    assert_false(layout_slots_wants_heir(&slots, a, 1));
+    leave(a, 1, 0, 2 * (uint64_t)S);
+    assert_int_equal(slots.released, 1);
+    /* It is given to nobody else as long as a child may have it. */
+    begin(2, USER);
+    assert_int_not_equal(take(2, 3, 2 * (uint64_t)S + 1, &fresh), a);
+    assert_int_equal(take(2, 4, 8 * (uint64_t)S, &fresh), a);
+    assert_true(fresh);
+}
+
+/* A user who makes up interpreters leaves room for others. */
+static void test_hostile(void **state)
+{
+    uint64_t refused[QUOTA_COUNT];
+    uint32_t taken = 0;
+    bool fresh;
+    (void)state;
+
+    for (uint32_t slot = 0; slot < 200; slot++) {
+        begin(slot, USER);
+        taken += take(slot, (uint16_t)(slot + 1), S, &fresh) != LAYOUT_NONE;
+    }
+    assert_in_range(taken, 20, LAYOUT_SLOTS_MAX / 2);
+    assert_true(quotas_refused(quotas, 199, refused));
+    assert_int_equal(refused[QUOTA_layouts], 1);
+    for (uint32_t slot = 200; slot < 210; slot++) {
+        begin(slot, OTHER);
+        assert_int_not_equal(take(slot, (uint16_t)(slot + 1), S, &fresh), LAYOUT_NONE);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_shared, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_hostile, setup, teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
