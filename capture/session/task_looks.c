@@ -15,7 +15,7 @@
  * Shares of a CPU: of looks at one process, and of all looks unless --max-cpu says something else. One process is to cost a
  * hundredth at most: something of it is left for what comes of a look elsewhere.
  */
-#define PROCESS_SHARE 0.008
+#define PROCESS_SHARE 0.007
 #define ALL_SHARE 0.05
 /* So much time the looks may be ahead of these shares: the first one at a process takes longer than those that follow. */
 #define PROCESS_AHEAD_NS (2 * NS_PER_S)

@@ -172,12 +172,14 @@ def check_flame_graph(svg):
     assert "Server.serve (server.py:42)" in svg
 
 
+@pytest.mark.long  # it takes minutes to compile
 def test_inferno_collapse_perf(demo, truth, inferno):
     done = run(inferno / "inferno-collapse-perf", "--all", "--pid", "--tid", input=demo("perf-script"))
     assert b"weird" not in done.stderr.lower()
     check_collapsed(done.stdout, truth)
 
 
+@pytest.mark.long
 def test_inferno_flamegraph(demo, inferno):
     done = run(inferno / "inferno-flamegraph", input=demo("folded"))
     assert done.stderr == b""
