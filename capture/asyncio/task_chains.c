@@ -74,7 +74,8 @@ uint32_t task_chains_build(struct task_chains *c, const struct task_table *table
         bool again = c->seen.data[task].stack == stack;
         c->seen.data[task].stack = stack;
         uint32_t take = again ? 0 : t->frame_count < most - count ? t->frame_count : most - count;
-        memcpy(c->entries + count, table->frames.data + t->first_frame, take * sizeof *c->entries);
+        if (take)
+            memcpy(c->entries + count, table->frames.data + t->first_frame, take * sizeof *c->entries);
         count += take;
         if (again || count == most || tasks == most) {
             *cut = true;
