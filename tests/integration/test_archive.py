@@ -66,13 +66,13 @@ def build_id(path):
     return re.search(r"Build ID: (\w+)", notes)[1]
 
 
-def empty_root(tmp_path, *files):
+def empty_root(place, *files):
     """A root with pysym, its libraries and the files; a function that runs pysym in it without privilege."""
     if os.geteuid():
         pytest.skip("a root of its own needs root")
     if "asan" in PYSYM:
         pytest.skip("the sanitizers want /proc")
-    root = tmp_path / "root"
+    root = place / "root"
     (root / "tmp").mkdir(parents=True)
     needed = subprocess.run(["ldd", PYSYM], capture_output=True, text=True, check=True).stdout
     for library in re.findall(r"(/\S+) \(0x", needed):
@@ -82,9 +82,6 @@ def empty_root(tmp_path, *files):
     for file in files:
         shutil.copy(file, root / file.name)
         os.chmod(root / file.name, 0o644)
-    for directory in [tmp_path, *tmp_path.parents]:
-        if str(directory).startswith("/tmp/"):
-            os.chmod(directory, 0o755)
     os.chmod(root / "tmp", 0o777)
 
     def run(*arguments):
@@ -95,13 +92,13 @@ def empty_root(tmp_path, *files):
 
 @pytest.mark.parametrize("unwind", ["tables", "snapshot"])
 @pytest.mark.parametrize("strip", [False, True], ids=["whole", "stripped"])
-def test_empty_root(record, pysym, pycap, spin, tmp_path, unwind, strip):
+def test_empty_root(record, pysym, pycap, spin, tmp_path, place, unwind, strip):
     """The trace and the archive alone, in an empty root: the bytes that the recorded host gives."""
     library, program = spin
     trace = record(sys.executable, program, library, "0.6", "stay", options=("-F", "499", "--unwind", unwind))
     archive = tmp_path / "a.tar.zst"
     good(pycap("archive", "--strict", trace, "-o", archive, *(["--strip-code"] if strip else [])))
-    there = empty_root(tmp_path, trace, archive)
+    there = empty_root(place, trace, archive)
     for view in VIEWS:
         here = good(pysym(trace.name, "-f", view, cwd=trace.parent))
         assert good(there(trace.name, "-f", view, "--archive", archive.name)) == here, view
@@ -165,7 +162,7 @@ def test_interrupted(record, spin, tmp_path):
         time.sleep(0.001)
     time.sleep(0.05)
     running.terminate()
-    assert running.wait(10) == -signal.SIGTERM
+    assert running.wait(60) == -signal.SIGTERM
     assert not list(folder.iterdir())
 
 
@@ -535,7 +532,7 @@ def test_perf_trampolines(python, record, pysym, tmp_path, jit):
 
 # ---- another distribution ----
 
-def test_other_system(python, pycap, pysym, tmp_path):
+def test_other_system(python, pycap, pysym, tmp_path, place):
     """A capture of an interpreter that this system has not opens from trace and archive alone, in an empty root."""
     if not python.root:
         pytest.skip("this interpreter is of this system")
@@ -546,7 +543,7 @@ def test_other_system(python, pycap, pysym, tmp_path):
                        "end = time.process_time() + 1\nwhile time.process_time() < end:\n    \u00e4u\u00dferes(2000)\n")
     trace, archive = tmp_path / "t.bin", tmp_path / "t.tar.zst"
     good(pycap("record", "-F", "499", "-o", trace, "--archive", archive, "--", python.path, program))
-    there = empty_root(tmp_path, trace, archive)
+    there = empty_root(place, trace, archive)
     text = good(there(trace.name, "-f", "folded", "--interpreter", "calls", "--archive", archive.name))
     stacks = [line for line in text.splitlines() if "\u00e4u\u00dferes (work.py:3)" in line]
     # An exported function of its interpreter's library, which no other file here has a name for.

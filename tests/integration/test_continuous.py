@@ -233,7 +233,7 @@ def test_max_memory(pycap, pysym, tmp_path):
         limited = record("--max-memory", f"{least}M")
         if limited.returncode != 2:
             break
-    if most(free) <= least + 4:
+    if most(free) <= least * 1.5:
         pytest.skip(f"a slow machine: {most(free)} MiB were held, and {least} MiB is the least to allow")
     assert limited.returncode == 0, limited.stderr
     lowered = re.findall(r"Hz from here on: --max-memory was reached", limited.stderr)
@@ -289,7 +289,7 @@ def test_reader_that_stalls(signals, tmp_path):
                 assert recorder.poll() is None
                 tell(recorder.pid, signal.SIGTERM)
                 if signals == 2:
-                    time.sleep(1)
+                    time.sleep(0.6)  # the second one is meant, and the wait is not over
                     recorder.send_signal(signal.SIGTERM)
                     assert recorder.wait(60) == -signal.SIGTERM, recorder.stderr.read()
                     return

@@ -251,10 +251,10 @@ def warm():
 warm()
 zero = os.open('/dev/zero', os.O_RDONLY)
 buffer = bytearray(1 << 24)
-end = time.thread_time() + 0.3
+end = time.thread_time() + 0.5
 while time.thread_time() < end:
     sum(range(10000))
-end = time.thread_time() + 2
+end = time.thread_time() + 3
 while time.thread_time() < end:
     os.readv(zero, [buffer])
 """

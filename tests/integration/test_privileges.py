@@ -43,16 +43,6 @@ def privileged():
         pytest.skip("no setpriv")
 
 
-@pytest.fixture
-def place():
-    """A folder that every user reaches and writes into."""
-    path = pathlib.Path(subprocess.run(["mktemp", "-d", "/tmp/pycap-test-XXXXXX"], capture_output=True, text=True,
-                                       check=True).stdout.strip())
-    os.chmod(path, 0o777)
-    yield path
-    shutil.rmtree(path)
-
-
 def as_user(capabilities, *command, user=OWN):
     names = "".join(f",+{name}" for name in capabilities)
     return ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", f"--inh-caps=-all{names}",

@@ -432,13 +432,13 @@ def test_pid(pysym, tmp_path, profile):
     assert 0.5e9 < shares(rows, ["later"])[0]["later"] <= total < 1.2e9
 
 
-def test_not_permitted(tmp_path):
+def test_not_permitted(place):
     if os.geteuid():
         pytest.skip("a process of another user needs root")
     other = subprocess.Popen([DEBIAN, "-c", "import time; time.sleep(60)"])
     try:
         for pid, words in ((other.pid, "another user"), (4194300, "no process")):
-            done = subprocess.run(["setpriv", "--reuid=65534", "--clear-groups", *NO_CAPABILITIES[1:], nobody(tmp_path), "record",
+            done = subprocess.run(["setpriv", "--reuid=65534", "--clear-groups", *NO_CAPABILITIES[1:], nobody(place), "record",
                                    "-o", "/dev/null", "-d", "1", "-p", str(pid)],
                                   capture_output=True, text=True, timeout=300, check=False)
             assert done.returncode == 1 and words in done.stderr, done.stderr
@@ -447,23 +447,20 @@ def test_not_permitted(tmp_path):
         other.wait()
 
 
-def nobody(tmp_path):
+def nobody(place):
     """A copy of pycap that any user can execute."""
-    for directory in [tmp_path, *tmp_path.parents]:
-        if directory.stat().st_uid == os.geteuid() and str(directory).startswith("/tmp/"):
-            directory.chmod(0o755)
-    copy = tmp_path / "pycap"
+    copy = place / "pycap"
     if not copy.exists():
         shutil.copy(PYCAP, copy)
     return copy
 
 
-def test_nobody(tmp_path, profile):
+def test_nobody(place, profile):
     """A real user without any right."""
     if os.geteuid():
         pytest.skip("becoming another user needs root")
-    program = nobody(tmp_path)
-    home = tmp_path / "home"
+    program = nobody(place)
+    home = place / "home"
     home.mkdir()
     os.chown(home, 65534, 65534)
     script = home / "chains.py"
