@@ -235,6 +235,7 @@ struct wire_sample {
     /* Set by user space in the last sample of a wait of each kind: how long it was, and what its call site owes of that kind. */
     PY_U64 waited_ns, owed_ns;
     PY_U64 blame_ns, owed_blame_ns; /* as in struct wire_wait; set by user space, too */
+    PY_U64 taken_ns; /* when its stack was taken; set by user space; 0: at time_ns */
     PY_U64 futex; /* address that it waits on in futex(); 0: none, or several */
     PY_U32 gil_waiters; /* threads that wait for the lock of the interpreter, which this thread holds; 0: it holds none */
     /* Set by user space in the last samples of a wait: who ended it, as in struct wire_wait. */
@@ -491,7 +492,7 @@ static_assert(sizeof(struct wire_module) == 32, "a map's value");
 static_assert(sizeof(struct wire_python) == 16, "an entry");
 static_assert(sizeof(struct wire_wait) == 88, "no holes");
 static_assert(sizeof(struct wire_thread) == 160 + 16 * WIRE_WAIT_KINDS + 48 * WIRE_NEAR_SITES, "a map's value");
-static_assert(sizeof(struct wire_sample) == 224 + 8 * WIRE_REGISTERS, "no holes");
+static_assert(sizeof(struct wire_sample) == 232 + 8 * WIRE_REGISTERS, "no holes");
 static_assert(sizeof(struct wire_unmap) == 48, "no holes");
 static_assert(sizeof(struct wire_code) == 48 + 16 * WIRE_CODE_PIECES, "no holes");
 #endif

@@ -210,7 +210,7 @@ static bool is_equal_mapping(const struct code_mapping *a, const struct code_map
     return a->address == b->address && a->length == b->length && a->file_offset == b->file_offset &&
            a->protection == b->protection && a->map_flags == b->map_flags && a->device_major == b->device_major &&
            a->device_minor == b->device_minor && a->inode == b->inode && a->inode_generation == b->inode_generation &&
-           a->module == b->module && a->looked_up == b->looked_up && a->path == b->path &&
+           a->module == b->module && a->looked_up == b->looked_up && a->path == b->path && a->replaced_ns == b->replaced_ns &&
            a->build_id_len == b->build_id_len && !memcmp(a->build_id, b->build_id, a->build_id_len);
 }
 
@@ -381,15 +381,39 @@ static enum code_mappings_result only_cut(struct code_mappings *m, struct code_p
     size_t i = code_mappings_first_behind(m, start);
 
     if (i == code_mappings_count(m) || code_mappings_at(m, i)->address >= end)
-        return CODE_MAPPINGS_FULL;
+        return CODE_MAPPINGS_UNCHANGED;
     if (!own_list(m, pool) || !reserve(m->list, m->list->all.count + 1) || !cut(m, start, end))
         return CODE_MAPPINGS_NO_MEMORY;
-    return CODE_MAPPINGS_FULL;
+    return CODE_MAPPINGS_CUT;
 }
 
-bool code_mappings_cut(struct code_mappings *m, struct code_pool *pool, uint64_t address, uint64_t length)
+enum code_mappings_result code_mappings_cut(struct code_mappings *m, struct code_pool *pool, uint64_t address, uint64_t length)
 {
-    return only_cut(m, pool, address, address + length) != CODE_MAPPINGS_NO_MEMORY;
+    return only_cut(m, pool, address, address + length);
+}
+
+/* Whether an address in both is unwound by the same rows: another extent of one mapping, or generated code, which has none. */
+static bool is_unwound_alike(const struct code_mapping *a, const struct code_mapping *b)
+{
+    if (code_mapping_is_anonymous(a) || code_mapping_is_anonymous(b))
+        return code_mapping_is_anonymous(a) && code_mapping_is_anonymous(b);
+    return a->address - a->file_offset == b->address - b->file_offset && !strcmp(a->path, b->path) &&
+           !code_mapping_is_other_file(a, b);
+}
+
+/* When the addresses of a new mapping last got another meaning, by what was there before. */
+static uint64_t replaced_ns(const struct code_mappings *m, const struct code_mapping *mapping)
+{
+    uint64_t last_ns = 0;
+
+    for (size_t i = code_mappings_first_behind(m, mapping->address); i < code_mappings_count(m); i++) {
+        const struct code_mapping *before = code_mappings_at(m, i);
+        if (before->address >= mapping->address + mapping->length)
+            break;
+        uint64_t ns = is_unwound_alike(before, mapping) ? before->replaced_ns : mapping->time_ns;
+        last_ns = ns > last_ns ? ns : last_ns;
+    }
+    return last_ns;
 }
 
 enum code_mappings_result code_mappings_add(struct code_mappings *m, struct code_pool *pool,
@@ -405,15 +429,14 @@ enum code_mappings_result code_mappings_add(struct code_mappings *m, struct code
         drop_oldest(m->list, mapping->path);
     if (m->list->all.count >= CODE_MAPPINGS_MAX)
         return only_cut(m, pool, start, end);
-    size_t before = code_mappings_first_behind(m, start);
-    bool replaces = before < m->list->all.count && code_mappings_at(m, before)->address < end;
+    uint64_t replaced = replaced_ns(m, mapping);
     struct held_mapping *held = mapping_create(pool, mapping);
     if (!held || !reserve(m->list, m->list->all.count + 2) || !cut(m, start, end)) {
         if (held)
             mapping_release(pool, held);
         return CODE_MAPPINGS_NO_MEMORY;
     }
-    held->m.replaces = replaces;
+    held->m.replaced_ns = replaced;
     *at = code_mappings_first_behind(m, start);
     insert(m->list, *at, held);
     return CODE_MAPPINGS_ADDED;

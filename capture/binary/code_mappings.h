@@ -26,8 +26,8 @@ struct code_mapping {
     uint64_t address, length, file_offset;
     uint32_t protection, map_flags, device_major, device_minor;
     uint64_t inode, inode_generation;
-    bool by_event;    /* an event told of it, which has inode_generation; else /proc */
-    bool replaces;    /* something else was mapped at some of its addresses before; set by code_mappings_add() */
+    bool by_event;    /* it comes from an event, which has inode_generation; else from /proc */
+    uint64_t replaced_ns; /* when its addresses, or some, last got another meaning; 0: never; set by code_mappings_add() */
     struct module *module; /* NULL: it has none, or was not looked up yet */
     bool looked_up;        /* `module` is set, if there is one */
     uint8_t build_id[20];
@@ -77,7 +77,8 @@ struct code_mapping *code_mappings_find(const struct code_mappings *m, uint64_t 
 
 enum code_mappings_result {
     CODE_MAPPINGS_ADDED,
-    CODE_MAPPINGS_FULL, /* a limit is reached: the list does not have it */
+    CODE_MAPPINGS_CUT,       /* a limit is reached: the list has neither it nor what was there before */
+    CODE_MAPPINGS_UNCHANGED, /* the same, and nothing was there before */
     CODE_MAPPINGS_NO_MEMORY,
 };
 /*
@@ -86,8 +87,8 @@ enum code_mappings_result {
  */
 enum code_mappings_result code_mappings_add(struct code_mappings *m, struct code_pool *pool,
                                             const struct code_mapping *mapping, size_t *at);
-/* Cuts out what lies at these addresses, of which no more is known than that it is another mapping. False: out of memory. */
-bool code_mappings_cut(struct code_mappings *m, struct code_pool *pool, uint64_t address, uint64_t length);
+/* Cuts out what lies at these addresses, of which no more is known than that it is another mapping. Never ADDED. */
+enum code_mappings_result code_mappings_cut(struct code_mappings *m, struct code_pool *pool, uint64_t address, uint64_t length);
 /* A range of addresses, `end` not included. */
 struct address_range {
     uint64_t start, end;

@@ -12,9 +12,9 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "capture/binary/extents.h"
 #include "capture/binary/table_job.h"
 #include "capture/binary/table_numbers.h"
+#include "capture/binary/table_space.h"
 #include "capture/binary/worker.h"
 #include "capture/host/privileges.h"
 #include "formats/base/clock.h"
@@ -49,6 +49,7 @@ struct entry {
     uint64_t hash;          /* ENTRY_IN: of the table */
     pid_t pid;              /* ENTRY_IN: the process that wanted it built */
     uint32_t place;         /* ENTRY_IN: number of the entry whose place in the arrays this one uses; its own: it holds it */
+    bool stays;             /* in tables_reclaim() alone */
 };
 
 enum lane { LANE_SMALL, LANE_LARGE, LANES };
@@ -56,7 +57,7 @@ enum lane { LANE_SMALL, LANE_LARGE, LANES };
 struct tables {
     struct tables_memory memory;
     struct modules *modules;
-    struct extents rows, index, wide;
+    struct table_space space;
     VEC(struct entry) entries;   /* by number */
     struct table_numbers numbers; /* of files */
     struct worker *workers[LANES];
@@ -87,8 +88,7 @@ struct error *tables_create(const struct tables_memory *memory, struct modules *
     t->poll_fd = epoll_create1(EPOLL_CLOEXEC);
     if (t->poll_fd < 0)
         err = error_os(errno, "the threads that build unwind tables cannot be waited for");
-    else if (!extents_init(&t->rows, memory->row_count) || !extents_init(&t->index, memory->index_count) ||
-             !extents_init(&t->wide, memory->wide_count))
+    else if (!table_space_init(&t->space, memory->row_count, memory->index_count, memory->wide_count))
         err = error_no_memory();
     for (int lane = 0; !err && lane < LANES; lane++)
         err = start_worker(t, lane);
@@ -111,9 +111,7 @@ void tables_destroy(struct tables *t)
     VEC_DEINIT(&t->ready);
     table_numbers_deinit(&t->numbers);
     VEC_DEINIT(&t->entries);
-    extents_deinit(&t->rows);
-    extents_deinit(&t->index);
-    extents_deinit(&t->wide);
+    table_space_deinit(&t->space);
     if (t->poll_fd >= 0)
         close(t->poll_fd);
     free(t);
@@ -198,6 +196,19 @@ struct error *tables_map(struct tables *t, const struct module_asker *asker, con
     return at_once && out->module != WIRE_MODULE_NONE ? want(t, asker, m, out->module, time_ns) : NULL;
 }
 
+/* The sampler finds no table from now on. */
+static void hide(struct tables *t, uint32_t number)
+{
+    __atomic_store_n(&t->memory.modules[number].row_count, 0, __ATOMIC_RELEASE);
+}
+
+/* Call behind hide(): who sees the new generation finds no table there (bpf/native_rows.h). */
+static void new_generation(struct tables *t)
+{
+    if (t->memory.generation)
+        __atomic_fetch_add(t->memory.generation, 1, __ATOMIC_RELEASE);
+}
+
 /* Takes a place out: the sampler finds no table there from now on, and the space is free a little later. */
 static bool take_out(struct tables *t, uint32_t number, uint64_t time_ns)
 {
@@ -208,29 +219,12 @@ static bool take_out(struct tables *t, uint32_t number, uint64_t time_ns)
         struct entry *e = &t->entries.data[i];
         if (e->state != ENTRY_IN || e->place != number)
             continue;
-        __atomic_store_n(&t->memory.modules[i].row_count, 0, __ATOMIC_RELEASE);
+        hide(t, i);
         e->state = ENTRY_OUT;
     }
-    /* Behind that: who sees the new generation finds no table there (bpf/native_rows.h). */
-    if (t->memory.generation)
-        __atomic_fetch_add(t->memory.generation, 1, __ATOMIC_RELEASE);
+    new_generation(t);
     note_change(t);
-    return extents_give(&t->rows, old.row_start, old.row_count, time_ns) &&
-           extents_give(&t->index, old.index_start, old.index_count, time_ns) &&
-           extents_give(&t->wide, old.wide_start, old.wide_count, time_ns);
-}
-
-static bool take_space(struct tables *t, const struct unwind_table *table, struct wire_module *place)
-{
-    if (extents_take(&t->rows, table->row_count, &place->row_start)) {
-        if (extents_take(&t->index, table->index_count, &place->index_start)) {
-            if (extents_take(&t->wide, table->wide_count, &place->wide_start))
-                return true;
-            extents_return(&t->index, place->index_start, table->index_count);
-        }
-        extents_return(&t->rows, place->row_start, table->row_count);
-    }
-    return false;
+    return table_space_give(&t->space, &old, time_ns);
 }
 
 /* A place is used when one of those that share it is. */
@@ -376,7 +370,7 @@ static struct error *make_room(struct tables *t, const struct table_job *job, ui
 {
     uint32_t cold = 0;
 
-    *coming = t->rows.waiting.count || t->index.waiting.count || t->wide.waiting.count;
+    *coming = table_space_is_coming(&t->space);
     if (!*coming && find_victim(t, job, time_ns, &cold)) {
         if (!take_out(t, cold, time_ns))
             return error_no_memory();
@@ -417,7 +411,7 @@ static struct error *lay_in(struct tables *t, const struct table_job *job, uint6
     }
     if (share(t, job, time_ns))
         return NULL;
-    if (!take_space(t, table, &place)) {
+    if (!table_space_take(&t->space, table, &place)) {
         TRY(make_room(t, job, time_ns, later));
         if (!*later) { /* do without for a while */
             e->state = ENTRY_OUT;
@@ -470,8 +464,7 @@ struct error *tables_poll(struct tables *t, uint64_t time_ns)
 {
     uint64_t before_ns = time_ns - GRACE_NS;
 
-    if (!extents_free_after_grace(&t->rows, before_ns) || !extents_free_after_grace(&t->index, before_ns) ||
-        !extents_free_after_grace(&t->wide, before_ns))
+    if (!table_space_free_after_grace(&t->space, before_ns))
         return error_no_memory();
     give_up(t);
     TRY(take_done(t));
@@ -517,37 +510,45 @@ static struct error *wait_a_little(struct tables *t, uint32_t number, uint64_t t
     return NULL;
 }
 
-/* Whether others use the place of a table. */
-static bool is_shared(const struct tables *t, uint32_t number)
-{
-    for (uint32_t i = 0; i < t->entries.count; i++) {
-        const struct entry *e = &t->entries.data[i];
-        if (i != number && e->state == ENTRY_IN && e->place == number)
-            return true;
-    }
-    return false;
-}
-
 uint64_t tables_lacked(const struct tables *t)
 {
     return t->numbers.lacked;
+}
+
+/* Those that are used, or will be, and those whose place one of these uses. */
+static void mark_those_that_stay(struct tables *t, bool (*is_used)(void *ctx, uint32_t number), void *ctx)
+{
+    for (uint32_t i = 0; i < t->entries.count; i++) {
+        struct entry *e = &t->entries.data[i];
+        e->stays = !e->module || e->state == ENTRY_WAITING || is_used(ctx, i);
+    }
+    for (uint32_t i = 0; i < t->entries.count; i++) {
+        const struct entry *e = &t->entries.data[i];
+        if (e->module && e->state == ENTRY_IN && e->stays)
+            t->entries.data[e->place].stays = true;
+    }
 }
 
 struct error *tables_reclaim(struct tables *t, bool (*is_used)(void *ctx, uint32_t number), void *ctx, uint64_t time_ns,
                              uint32_t *count)
 {
     *count = 0;
+    mark_those_that_stay(t, is_used, ctx);
+    note_change(t);
     for (uint32_t i = 0; i < t->entries.count; i++) {
         struct entry *e = &t->entries.data[i];
-        if (!e->module || e->state == ENTRY_WAITING || is_used(ctx, i) || (e->state == ENTRY_IN && is_shared(t, i)))
+        if (e->stays)
             continue;
-        if (e->state == ENTRY_IN && e->place == i && !take_out(t, i, time_ns))
+        struct wire_module old = t->memory.modules[i];
+        hide(t, i);
+        if (e->state == ENTRY_IN && e->place == i && !table_space_give(&t->space, &old, time_ns))
             return error_no_memory();
-        put_none(t, i, 0);
         table_numbers_release(&t->numbers, e->module->file);
         *e = (struct entry){0};
         ++*count;
     }
+    new_generation(t);
+    note_change(t);
     return NULL;
 }
 

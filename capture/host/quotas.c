@@ -262,6 +262,13 @@ bool quota_take(struct quotas *q, uint32_t slot, enum quota kind, uint64_t amoun
     return true;
 }
 
+bool quota_has_room(struct quotas *q, uint32_t slot, enum quota kind, uint64_t amount, uint64_t time_ns)
+{
+    struct account *a = find_account(q, slot);
+
+    return a && has_room(q, a, kind, amount, time_ns);
+}
+
 bool quota_owe(struct quotas *q, uint32_t slot, enum quota kind, uint64_t amount, uint64_t time_ns)
 {
     struct account *a = find_account(q, slot);

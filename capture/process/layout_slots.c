@@ -8,10 +8,11 @@
 /* So long the one that was there before may be read: by a child of its last process, until that is known. */
 #define GRACE_NS (5 * NS_PER_S)
 
+/* Also one that nobody holds any more: the sampler still has it. */
 static uint32_t find(const struct layout_slots *l, const struct py_layout *layout)
 {
     for (uint32_t i = 0; i < LAYOUT_SLOTS_MAX; i++) {
-        if (l->all[i].holders && !memcmp(&l->all[i].layout, layout, sizeof *layout))
+        if ((l->all[i].holders || l->all[i].released_ns) && !memcmp(&l->all[i].layout, layout, sizeof *layout))
             return i;
     }
     return LAYOUT_NONE;
@@ -33,19 +34,23 @@ uint32_t layout_slots_take(struct layout_slots *l, struct quotas *quotas, uint32
     uint32_t index = find(l, layout);
 
     *fresh = index == LAYOUT_NONE;
-    if (*fresh) {
-        if (!quota_take(quotas, slot, QUOTA_layouts, 1, time_ns))
-            return LAYOUT_NONE;
+    if (*fresh)
         index = find_free(l, time_ns);
-        if (index == LAYOUT_NONE) {
-            quota_give(quotas, slot, QUOTA_layouts, 1);
-            quota_refuse(quotas, slot, QUOTA_layouts, 1);
+    if (index == LAYOUT_NONE)
+        return LAYOUT_NONE;
+    struct layout_slot *s = &l->all[index];
+    if (!s->holders) {
+        if (!quota_has_room(quotas, slot, QUOTA_layouts, 1, time_ns) || !quota_take(quotas, slot, QUOTA_layouts, 1, time_ns))
             return LAYOUT_NONE;
-        }
-        l->all[index] = (struct layout_slot){.layout = *layout, .payer = slot};
+        *s = (struct layout_slot){.layout = *layout, .payer = slot};
     }
-    l->all[index].holders++;
+    s->holders++;
     return index;
+}
+
+bool layout_slots_may_have_room(const struct layout_slots *l, uint64_t since_ns)
+{
+    return l->released_ns && l->released_ns + GRACE_NS >= since_ns;
 }
 
 bool layout_slots_wants_heir(const struct layout_slots *l, uint32_t index, uint32_t slot)
@@ -67,6 +72,5 @@ void layout_slots_leave(struct layout_slots *l, struct quotas *quotas, uint32_t 
     }
     if (--s->holders)
         return;
-    s->released_ns = time_ns;
-    l->released++;
+    s->released_ns = l->released_ns = time_ns;
 }

@@ -26,15 +26,17 @@ struct layout_slot {
 /* {0} is empty. */
 struct layout_slots {
     struct layout_slot all[LAYOUT_SLOTS_MAX];
-    uint64_t released; /* how often one became free */
+    uint64_t released_ns; /* when the last holder of one left it, of the newest; 0: none was left */
 };
 
 /*
  * Returns the index of the layout, of which the process in `slot` becomes a holder. `*fresh`: the sampler does not have it there
- * yet. LAYOUT_NONE: there is no room, which is counted for the process.
+ * yet. LAYOUT_NONE: there is no room, or the process's quota has none. The caller counts that.
  */
 uint32_t layout_slots_take(struct layout_slots *l, struct quotas *quotas, uint32_t slot, const struct py_layout *layout,
                            uint64_t time_ns, bool *fresh);
+/* Whether there may be room for one that had none at `since_ns`, or just before: one was left, or may be given away by now. */
+bool layout_slots_may_have_room(const struct layout_slots *l, uint64_t since_ns);
 /* Whether the process that holds `index` pays for it, and leaves it to others. */
 bool layout_slots_wants_heir(const struct layout_slots *l, uint32_t index, uint32_t slot);
 /* The process in `slot` does not hold `index` any more. `heir` is another holder that pays from now on, if one is wanted. */

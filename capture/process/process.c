@@ -194,17 +194,33 @@ const char *process_unopened(const struct process *p)
     return NULL;
 }
 
-uint32_t process_trusted_frames(const struct process *p, const struct native_frame *frames, uint32_t count, uint64_t time_ns)
+void process_listed(struct process *p, uint64_t time_ns)
 {
-    const struct sampler_list *list = &p->lists[time_ns < p->lists[0].since_ns];
+    if (p->lists[0].since_ns && p->lists[0].upto_ns == p->replaced_ns)
+        return;
+    memmove(p->lists + 1, p->lists, sizeof p->lists - sizeof *p->lists);
+    p->lists[0] = (struct sampler_list){.since_ns = time_ns, .upto_ns = p->replaced_ns};
+}
 
-    if (!list->since_ns || p->replaced_ns <= list->upto_ns)
+uint32_t process_trusted_frames(const struct process *p, const struct native_frame *frames, uint32_t count, uint64_t taken_ns)
+{
+    uint64_t upto_ns = 0; /* of a list that is not kept nothing is known */
+
+    for (size_t i = 0; i < SAMPLER_LISTS_KEPT; i++) {
+        if (!p->lists[i].since_ns)
+            return count;
+        if (taken_ns >= p->lists[i].since_ns) {
+            upto_ns = p->lists[i].upto_ns;
+            break;
+        }
+    }
+    if (p->replaced_ns <= upto_ns)
         return count;
     for (uint32_t i = 0; i + 1 < count; i++) {
         bool returns = !(frames[i].ip & NATIVE_EXACT);
         const struct code_mapping *m = code_mappings_find(&p->mappings, (frames[i].ip & NATIVE_ADDRESS) - returns);
         /* Where there is nothing, only what was there before can have had rows. */
-        if (!m || (m->replaces && m->time_ns > list->upto_ns))
+        if (!m || (m->replaced_ns > upto_ns && m->replaced_ns <= taken_ns))
             return i + 1;
     }
     return count;

@@ -32,8 +32,10 @@ struct thread {
 /* A list of mappings that the sampler has of a process. */
 struct sampler_list {
     uint64_t since_ns; /* 0: it has not had one */
-    uint64_t upto_ns;  /* the newest mapping in it that took the place of another one */
+    uint64_t upto_ns;  /* process.replaced_ns when it was made */
 };
+/* Samples are older than the newest list by the time between two drains. */
+#define SAMPLER_LISTS_KEPT 4
 
 struct process {
     uint64_t life; /* its number: no other process had or will have it */
@@ -57,8 +59,8 @@ struct process {
     bool leader_exited;         /* its first thread has ended; others may still run */
     uint64_t ended_ns;          /* 0: it lives */
     struct code_mappings mappings; /* executable ones as they are now; shared with its parent until one changes */
-    uint64_t replaced_ns;          /* when a mapping last took the place of another one */
-    struct sampler_list lists[2];  /* that the sampler has, and the one before */
+    uint64_t replaced_ns;          /* when addresses last got another meaning: code_mapping.replaced_ns, or they were cut out */
+    struct sampler_list lists[SAMPLER_LISTS_KEPT]; /* that the sampler has, and those before, newest first */
     struct map thread_index;      /* tid -> index */
     VEC(struct thread) threads;
     /* the interpreter, when one was found */
@@ -114,10 +116,12 @@ bool process_python(const struct process *p, struct wire_process *out);
  */
 const char *process_unopened(const struct process *p);
 /*
- * How many of the frames of a stack that the sampler unwound at `time_ns` can be trusted: where a library has taken the place of
+ * How many of the frames of a stack that the sampler unwound at `taken_ns` can be trusted: where a library has taken the place of
  * another one that the sampler had not been told of yet, it went on by the rows of the one before. `frames` are innermost first.
  */
-uint32_t process_trusted_frames(const struct process *p, const struct native_frame *frames, uint32_t count, uint64_t time_ns);
+uint32_t process_trusted_frames(const struct process *p, const struct native_frame *frames, uint32_t count, uint64_t taken_ns);
+/* The sampler has the mappings as they are now, since `time_ns`. */
+void process_listed(struct process *p, uint64_t time_ns);
 /* Whether a file that it maps is still being inspected, so that the process may turn out to run Python. */
 bool process_is_inspected(const struct process *p);
 

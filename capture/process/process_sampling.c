@@ -254,6 +254,9 @@ static struct error *want_copy(struct process_sampling *s, struct process *p)
     note->changed = true;
     if (note->due_ns < s->due_ns || !s->changed.count)
         s->due_ns = note->due_ns;
+    if (note->queued)
+        return NULL;
+    note->queued = true;
     return VEC_PUSH(&s->changed, p->slot) ? NULL : error_no_memory();
 }
 
@@ -263,19 +266,16 @@ struct error *process_sampling_changed(struct process_sampling *s, struct proces
     return want_copy(s, p);
 }
 
-/*
- * Tries those that were left out again, until the table of processes has no room for one. Those for whose interpreter there was
- * no room have none as long as no process with another one has ended.
- */
+/* Tries those that were left out again, until the table of processes has no room for one. */
 static struct error *retry(struct process_sampling *s, uint64_t time_ns)
 {
-    bool full = false, layouts = s->layouts.released != s->layouts_released;
+    bool full = false, layouts = layout_slots_may_have_room(&s->layouts, s->retried_ns);
     size_t kept = 0;
 
     if (!s->left_out.count || time_ns < s->retry_ns)
         return NULL;
     s->retry_ns = time_ns + RETRY_NS;
-    s->layouts_released = s->layouts.released;
+    s->retried_ns = time_ns;
     for (size_t i = 0; i < s->left_out.count; i++) {
         uint32_t slot = s->left_out.data[i];
         if (s->mappings.data[slot].left_out && !full && (layouts || !s->mappings.data[slot].no_layout)) {
@@ -314,8 +314,8 @@ static bool is_used(void *ctx, uint32_t number)
 }
 
 /*
- * Files come and go; where all numbers were given away, those that no list has go to the files that got none. A sample that is being
- * taken may look at a list that was given back, as long as its place is not free.
+ * Files come and go; where all numbers were given away, those that no list has go to the files that got none. A sample that is
+ * being taken may look at a list that was given back, as long as its place is not free.
  */
 static struct error *reclaim_numbers(struct process_sampling *s, uint64_t time_ns)
 {
@@ -342,6 +342,29 @@ static struct error *reclaim_numbers(struct process_sampling *s, uint64_t time_n
     return NULL;
 }
 
+/* Gives the sampler the list of one process. It stays marked as changed if there was no room for that. */
+static struct error *publish_one(struct process_sampling *s, uint32_t slot, uint64_t time_ns)
+{
+    struct sampled_mappings *note = &s->mappings.data[slot];
+    struct process *p = note->process;
+    bool had_place = note->place;
+
+    note->changed = false;
+    if (!p->configured)
+        return NULL;
+    TRY(lay_mappings(s, note, time_ns));
+    TRY(process_sampling_configure(s, p));
+    process_listed(p, now_ns());
+    note = &s->mappings.data[slot];
+    if (note->place || !p->configured)
+        return NULL;
+    note->changed = true;
+    /* What it had itself may be enough, once no sample reads that any more. */
+    uint64_t due_ns = time_ns + (had_place ? 2 * GRACE_NS : RETRY_PLACE_NS);
+    note->due_ns = due_ns > note->due_ns ? due_ns : note->due_ns;
+    return NULL;
+}
+
 struct error *process_sampling_publish(struct process_sampling *s, uint64_t time_ns)
 {
     size_t kept = 0;
@@ -355,26 +378,12 @@ struct error *process_sampling_publish(struct process_sampling *s, uint64_t time
     extents_free_after_grace(&s->space, time_ns - GRACE_NS);
     for (size_t i = 0; i < s->changed.count; i++) {
         uint32_t slot = s->changed.data[i];
+        if (s->mappings.data[slot].changed && time_ns >= s->mappings.data[slot].due_ns)
+            TRY(publish_one(s, slot, time_ns));
         struct sampled_mappings *note = &s->mappings.data[slot];
-        if (!note->changed) /* the process has ended */
+        note->queued = note->changed; /* not of a process that has ended */
+        if (!note->queued)
             continue;
-        if (time_ns < note->due_ns) {
-            s->due_ns = note->due_ns < s->due_ns ? note->due_ns : s->due_ns;
-            s->changed.data[kept++] = slot;
-            continue;
-        }
-        note->changed = false;
-        if (!note->process->configured)
-            continue;
-        TRY(lay_mappings(s, note, time_ns));
-        TRY(process_sampling_configure(s, note->process));
-        note->process->lists[1] = note->process->lists[0];
-        note->process->lists[0] = (struct sampler_list){.since_ns = now_ns(), .upto_ns = note->process->replaced_ns};
-        if (s->mappings.data[slot].place || !note->process->configured)
-            continue;
-        /* There may be room later. */
-        note->changed = true;
-        note->due_ns = time_ns + RETRY_PLACE_NS > note->due_ns ? time_ns + RETRY_PLACE_NS : note->due_ns;
         s->due_ns = note->due_ns < s->due_ns ? note->due_ns : s->due_ns;
         s->changed.data[kept++] = slot;
     }
@@ -479,7 +488,8 @@ static struct error *leave_out(struct process_sampling *s, struct process *p, bo
     if (note->left_out)
         return NULL;
     note->left_out = true;
-    s->left_out_ever += !no_layout; /* which its quota has counted */
+    s->left_out_ever += !no_layout;
+    quota_refuse(s->quotas, p->slot, QUOTA_layouts, no_layout);
     if (note->listed)
         return NULL;
     note->listed = true;
@@ -566,5 +576,5 @@ void process_sampling_drop(struct process_sampling *s, struct process *p)
     if (p->slot >= s->mappings.count)
         return;
     struct sampled_mappings *note = &s->mappings.data[p->slot];
-    *note = (struct sampled_mappings){.listed = note->listed};
+    *note = (struct sampled_mappings){.listed = note->listed, .queued = note->queued};
 }

@@ -30,6 +30,7 @@ struct mappings_place {
 struct sampled_mappings {
     struct process *process; /* NULL: no process has this slot */
     bool changed;            /* since they were copied there */
+    bool queued;             /* the slot is in process_sampling.changed, maybe for a process that no longer is */
     bool lacks_number;       /* the tables had no number for one of its files */
     uint32_t place;          /* index in places; 0: nowhere */
     uint64_t due_ns;         /* not to be copied again before */
@@ -59,11 +60,11 @@ struct process_sampling {
     bool lacks_numbers;
     uint64_t numbers_due_ns;        /* when to look for numbers that nobody uses */
     uint64_t last_place; /* the last id */
-    VEC(uint32_t) changed;                 /* slots */
+    VEC(uint32_t) changed;                 /* slots, maybe of processes that no longer are */
     VEC(uint32_t) left_out;                /* slots, maybe of processes that no longer are */
     uint64_t retry_ns;   /* when those are tried again */
     struct layout_slots layouts;
-    uint64_t layouts_released; /* of these, when processes without a layout were tried again */
+    uint64_t retried_ns; /* when processes that were left out were last tried again */
     uint64_t left_out_ever;
     uint64_t due_ns;     /* when the first of `changed` is to be copied */
     uint32_t python_count;  /* Python processes that are sampled now */

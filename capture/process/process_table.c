@@ -266,11 +266,13 @@ static struct error *add_mapping(struct processes *p, struct process *process, c
         quota_refuse(p->quotas, process->slot, QUOTA_mappings, 1);
         process->unsure = true;
     }
-    if (added && added->replaces && added->time_ns > process->replaced_ns)
-        process->replaced_ns = added->time_ns;
+    uint64_t replaced_ns = added ? added->replaced_ns : result == CODE_MAPPINGS_CUT ? m->time_ns : 0;
+    if (replaced_ns > process->replaced_ns)
+        process->replaced_ns = replaced_ns;
     if (added)
         TRY(look_at(p, process, added));
-    TRY(list_changed(p, process));
+    if (result != CODE_MAPPINGS_UNCHANGED)
+        TRY(list_changed(p, process));
     if (process->configured || !p->options.whole_host)
         p->counts.loaded_ns = m->time_ns;
     if (added && p->events.mapped && !(added->module && added->module->pending))
@@ -332,10 +334,13 @@ bool processes_has_mapping(const struct process *process, const struct code_mapp
 
 struct error *processes_refuse_mapping(struct processes *p, struct process *process, const struct code_mapping *mapping)
 {
+    enum code_mappings_result result =
+        code_mappings_cut(&process->mappings, &p->code_pool, mapping->address, mapping->length);
+
     process->unsure = true;
+    if (result != CODE_MAPPINGS_CUT)
+        return result == CODE_MAPPINGS_NO_MEMORY ? error_no_memory() : NULL;
     process->replaced_ns = mapping->time_ns;
-    if (!code_mappings_cut(&process->mappings, &p->code_pool, mapping->address, mapping->length))
-        return error_no_memory();
     return list_changed(p, process);
 }
 

@@ -19,6 +19,7 @@ struct perf_events {
         int fd;             /* -1: not open, as the event has no counter, or none on this CPU */
         bool disowned;
         uint64_t due, from; /* ticks due before the last change of the period, and the count at that time */
+        uint64_t last[3];   /* what was read last: the count, and the times that it was enabled and running */
     } counters[];           /* by event, then CPU */
 };
 
@@ -239,20 +240,20 @@ const struct event_list *perf_events_list(const struct perf_events *e)
 struct error *perf_events_read(struct perf_events *e, uint32_t event, uint32_t i, struct perf_event_count *out)
 {
     const struct event *of = &e->events.list[event];
-    const struct counter *c = counter_of(e, event, i);
+    struct counter *c = counter_of(e, event, i);
     uint64_t values[3];
 
     *out = (struct perf_event_count){0};
     if (c->fd < 0)
         return NULL;
     ssize_t got = read(c->fd, values, sizeof values);
-    if (!got) /* a pinned counter that lost its place */
-        memcpy(values, (uint64_t[3]){c->from}, sizeof values);
-    else if (got != sizeof values)
+    if (got == sizeof values)
+        memcpy(c->last, values, sizeof values);
+    else if (got) /* 0: a pinned counter that lost its place, and counts no more */
         return error_os(errno, "the event on CPU %d cannot be read", e->cpus[i]);
-    *out = (struct perf_event_count){.count = values[0], .enabled_ns = values[1], .running_ns = values[2]};
+    *out = (struct perf_event_count){.count = c->last[0], .enabled_ns = c->last[1], .running_ns = c->last[2]};
     if ((of->period || of->source->kind == EVENT_CLOCK) && event_ticks_all(of->source))
-        out->due = c->due + (values[0] - c->from) / event_period(of);
+        out->due = c->due + (c->last[0] - c->from) / event_period(of);
     return NULL;
 }
 

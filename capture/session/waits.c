@@ -177,6 +177,7 @@ static struct error *hand_on(struct waits *w, struct pending *p, uint64_t time_n
     uint64_t began_ns = m->time_ns;
 
     m->time_ns = time_ns;
+    m->taken_ns = began_ns;
     m->period = weight_ns;
     struct error *err = w->put(w->ctx, m, p->len_bytes);
     m->time_ns = began_ns;

@@ -133,3 +133,30 @@ struct error *late_unwind_run(struct late_unwind *u, const struct process *p, co
     };
     return u->err;
 }
+
+static bool cut_untrusted(const struct process *p, const struct wire_sample *m, struct late_unwind_result *out)
+{
+    uint32_t trusted = process_trusted_frames(p, out->frames, out->count, m->taken_ns ? m->taken_ns : m->time_ns);
+
+    if (trusted == out->count)
+        return false;
+    out->last_cfa = out->frames[trusted].sp;
+    out->count = trusted;
+    out->end = LOSS_no_mapping;
+    return true;
+}
+
+struct error *late_unwind_complete(struct late_unwind *u, const struct process *p, const struct wire_sample *sample,
+                                   const uint8_t *stack, struct late_unwind_result *out)
+{
+    bool was_cut = cut_untrusted(p, sample, out);
+
+    if (!u || out->end == LOSS_complete)
+        return NULL;
+    /*
+     * One that the sampler could not unwind brings its stack, or what could be read of that, which may be nothing; unless that
+     * was left out. One that was cut here brings none, for the sampler saw no need: its frames are all there is.
+     */
+    bool brings = native_needs_help(out->end) && !was_cut && !(sample->flags & WIRE_CUT);
+    return sample->stack_len_bytes || brings ? late_unwind_run(u, p, sample, stack, out) : NULL;
+}

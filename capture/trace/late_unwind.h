@@ -34,5 +34,11 @@ struct late_unwind_result {
  */
 struct error *late_unwind_run(struct late_unwind *u, const struct process *p, const struct wire_sample *sample,
                            const uint8_t *stack, struct late_unwind_result *out);
+/*
+ * Completes what the sampler has unwound of a sample, which `out` holds. Cuts off what it found by rows of a library that was
+ * not there any more, and unwinds anew what it could not, if the sample brings its stack. `u` NULL: only the former.
+ */
+struct error *late_unwind_complete(struct late_unwind *u, const struct process *p, const struct wire_sample *sample,
+                                   const uint8_t *stack, struct late_unwind_result *out);
 
 #endif

@@ -164,6 +164,7 @@ static void begin_epoch(struct trace_builder *b)
 static struct error *next_epoch(struct trace_builder *b, uint64_t time_ns)
 {
     TRY(trace_sources_end_epoch(b));
+    trace_writer_flush(b->o.writer); /* a clock stands behind the samples of the time before */
     trace_builder_clock(b);
     trace_writer_new_epoch(b->o.writer, time_ns);
     begin_epoch(b);
@@ -276,7 +277,12 @@ static void on_threads_forgotten(void *ctx, struct process *p)
 struct processes_events trace_builder_process_events(struct trace_builder *b)
 {
     return (struct processes_events){
-        .remapped = on_remapped, .mapped = on_mapped, .ended = on_ended, .renamed = on_renamed, .threads_forgotten = on_threads_forgotten, .ctx = b};
+        .remapped = on_remapped,
+        .mapped = on_mapped,
+        .ended = on_ended,
+        .renamed = on_renamed,
+        .threads_forgotten = on_threads_forgotten,
+        .ctx = b};
 }
 
 struct error *trace_builder_code(struct trace_builder *b, const struct wire_code *message, uint32_t len_bytes)

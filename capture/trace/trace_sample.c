@@ -134,29 +134,12 @@ static uint32_t end_of_python(struct trace_builder *b, const struct wire_sample 
     return end;
 }
 
-/* Cuts off what was unwound by rows of a library that was not there any more. */
-static void cut_untrusted(const struct process *p, struct parts *s)
-{
-    struct late_unwind_result *native = &s->native;
-    uint32_t trusted = process_trusted_frames(p, native->frames, native->count, s->m->time_ns);
-
-    if (trusted == native->count)
-        return;
-    native->last_cfa = native->frames[trusted].sp;
-    native->count = trusted;
-    native->end = LOSS_no_mapping;
-}
-
-/* Completes the native stack: unwinds what the sampler could not, and stores why the stack ends where it does. */
+/* Completes the native stack, and stores why it ends where it does. */
 static struct error *complete_native(struct trace_builder *b, const struct process *p, struct parts *s, uint32_t python_end)
 {
     struct late_unwind_result *native = &s->native;
 
-    cut_untrusted(p, s);
-    /* It brings its stack, or what could be read of that, which may be nothing; unless that was left out. */
-    bool helped = s->m->stack_len_bytes || (native_needs_help(native->end) && !(s->m->flags & WIRE_CUT));
-    if (b->o.late_unwind && helped && native->end != LOSS_complete)
-        TRY(late_unwind_run(b->o.late_unwind, p, s->m, s->stack, native));
+    TRY(late_unwind_complete(b->o.late_unwind, p, s->m, s->stack, native));
     if (native->end > LOSS_complete)
         b->losses[native->end]++;
     /*

@@ -183,6 +183,9 @@ static struct error *ask_version(const char *path, char *text, size_t size)
         return error_os(errno, "a pipe to pysym cannot be made");
     pid_t own = getpid(), pid = fork();
     if (!pid) {
+        sigset_t none;
+        sigemptyset(&none);
+        sigprocmask(SIG_SETMASK, &none, NULL); /* so that it can be asked to end */
         dup2(ends[1], STDOUT_FILENO);
         view_program_become(path, arguments, own);
     }

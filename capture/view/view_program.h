@@ -17,10 +17,11 @@
 struct error *view_program_find(char **path);
 
 /*
- * For a child of `parent`: gives up all privilege and becomes `path`. It is asked to end (SIGTERM) when its parent is gone. The user is the one who called sudo; else, for root, one that no
- * other process is; else it stays. Descriptors above standard error are closed, and of the environment only what concerns
- * the terminal, the language and where binaries are found is kept. `arguments` stand behind the program's name, with NULL
- * at their end. If that fails, says why on standard error, and exits with 126.
+ * For a child of `parent`: gives up all privilege and becomes `path`. It is asked to end (SIGTERM) when its parent is gone.
+ * The user is the one who called sudo; else, for root, one that no other process is; else it stays. Descriptors above
+ * standard error are closed, and of the environment only what concerns the terminal, the language and where binaries are
+ * found is kept. `arguments` stand behind the program's name, with NULL at their end. If that fails, says why on standard
+ * error, and exits with 126.
  */
 _Noreturn void view_program_become(const char *path, const char *const *arguments, pid_t parent);
 

@@ -21,8 +21,9 @@ struct entry {
 /* Where there are more the interval is counted before it has ended. */
 enum { ENTRIES_MAX = 1 << 18 };
 #define EVENT_UNKNOWN UINT32_MAX
-/* A recorder whose clock comes so often streams. */
+/* A recorder whose clock comes so often streams: it does each second. Two stand together where an epoch begins. */
 #define PACE_NS (5 * NS_PER_S)
+#define PACE_LEAST_NS (NS_PER_S / 4)
 
 struct live_tally {
     pthread_mutex_t mutex; /* for what both sides use: all but the next two paragraphs */
@@ -349,12 +350,16 @@ static struct error *advance(struct live_tally *t, uint64_t ns, uint64_t length_
 
 struct error *live_tally_time(struct live_tally *t, uint64_t ns)
 {
+    /* In a file clocks may come often for a while, as where memory was short; then no more for long. */
+    if (t->is_paced && ns > t->clock_ns && ns - t->clock_ns > PACE_NS)
+        t->is_paced = false;
     return t->is_paced ? NULL : advance(t, ns, t->interval_ns);
 }
 
 struct error *live_tally_clock(struct live_tally *t, uint64_t ns)
 {
-    t->is_paced = t->is_paced || (t->clock_ns && ns > t->clock_ns && ns - t->clock_ns < PACE_NS);
+    if (t->clock_ns && ns > t->clock_ns + PACE_LEAST_NS && ns - t->clock_ns < PACE_NS)
+        t->is_paced = true;
     t->clock_ns = ns;
     /* It does not keep to the moment: a little less is no reason to wait for as long again. */
     return advance(t, ns, t->interval_ns - t->interval_ns / 8);

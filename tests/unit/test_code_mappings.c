@@ -209,9 +209,9 @@ static void test_full(void **state)
         snprintf(path, sizeof path, "/lib/%u", i);
         assert_int_equal(add(&m, &pool, 0x100000 + i * UINT64_C(0x2000), 0, path), CODE_MAPPINGS_ADDED);
     }
-    assert_int_equal(add(&m, &pool, 0x1000, 1, "/one-more"), CODE_MAPPINGS_FULL);
+    assert_int_equal(add(&m, &pool, 0x1000, 1, "/one-more"), CODE_MAPPINGS_UNCHANGED);
     assert_int_equal(code_mappings_count(&m), CODE_MAPPINGS_MAX);
-    assert_int_equal(add(&m, &pool, 0x100000, 1, "/over-the-first"), CODE_MAPPINGS_FULL);
+    assert_int_equal(add(&m, &pool, 0x100000, 1, "/over-the-first"), CODE_MAPPINGS_CUT);
     assert_null(code_mappings_find(&m, 0x100000));
     assert_int_equal(add(&m, &pool, 0x102000, 1, "/now-there-is-room"), CODE_MAPPINGS_ADDED);
     code_mappings_deinit(&m);
@@ -229,7 +229,7 @@ static void test_memory_of_all(void **state)
     (void)state;
     for (uint32_t k = 0; k < 64; k++) {
         for (uint32_t i = 0; i < CODE_MAPPINGS_MAX; i++)
-            full += add(&greedy[k], &pool, 0x100000 + i * UINT64_C(0x2000), i, "/greedy") == CODE_MAPPINGS_FULL;
+            full += add(&greedy[k], &pool, 0x100000 + i * UINT64_C(0x2000), i, "/greedy") == CODE_MAPPINGS_UNCHANGED;
     }
     assert_true(full > 0);
     assert_true(code_pool_bytes(&pool) < CODE_MAPPINGS_BYTES + 64 * CODE_MAPPINGS_FEW * 200);
@@ -240,7 +240,7 @@ static void test_memory_of_all(void **state)
     memset(path, 'a', 4000);
     path[4000] = 0;
     struct code_mappings other = {0};
-    assert_int_equal(add(&other, &pool, 0x1000, 1, path), CODE_MAPPINGS_FULL);
+    assert_int_equal(add(&other, &pool, 0x1000, 1, path), CODE_MAPPINGS_UNCHANGED);
     assert_int_equal(add(&other, &pool, 0x1000, 1, "/short"), CODE_MAPPINGS_ADDED);
     for (uint32_t k = 0; k < 64; k++)
         code_mappings_deinit(&greedy[k]);
@@ -306,13 +306,14 @@ static void test_replaced(void **state)
     (void)state;
     add(&m, &pool, 0x1000, 1, "/a");
     add(&m, &pool, 0x3000, 1, "/b");
-    assert_false(code_mappings_at(&m, 0)->replaces || code_mappings_at(&m, 1)->replaces);
+    assert_int_equal(code_mappings_at(&m, 0)->replaced_ns + code_mappings_at(&m, 1)->replaced_ns, 0);
     add(&m, &pool, 0x2000, 2, "/c"); /* between them */
-    assert_false(code_mappings_at(&m, 1)->replaces);
+    assert_int_equal(code_mappings_at(&m, 1)->replaced_ns, 0);
     add(&m, &pool, 0x2800, 3, "/d"); /* over the ends of two */
     assert_int_equal(code_mappings_count(&m), 4);
-    assert_true(code_mappings_find(&m, 0x2800)->replaces);
-    assert_true(code_mappings_cut(&m, &pool, 0x1800, 0x1000));
+    assert_int_equal(code_mappings_find(&m, 0x2800)->replaced_ns, 3);
+    assert_int_equal(code_mappings_cut(&m, &pool, 0x8000, 0x1000), CODE_MAPPINGS_UNCHANGED);
+    assert_int_equal(code_mappings_cut(&m, &pool, 0x1800, 0x1000), CODE_MAPPINGS_CUT);
     assert_null(code_mappings_find(&m, 0x1800));
     assert_null(code_mappings_find(&m, 0x27ff));
     assert_non_null(code_mappings_find(&m, 0x17ff));
@@ -322,14 +323,53 @@ static void test_replaced(void **state)
     code_pool_deinit(&pool);
 }
 
+/* What is unwound by the same rows as what was there before took nothing's place; but it may lie where something had. */
+static void test_unwound_alike(void **state)
+{
+    struct code_mapping mapping = {.address = 0x10000, .length = 0x3000, .file_offset = 0x3000, .time_ns = 5, .path = "/a"};
+    struct code_pool pool = {0};
+    struct code_mappings m = {0};
+    size_t at;
+
+    (void)state;
+    assert_int_equal(code_mappings_add(&m, &pool, &mapping, &at), CODE_MAPPINGS_ADDED);
+    mapping.address += 0x1000; /* mprotect() of its end: another extent of the same */
+    mapping.file_offset += 0x1000;
+    mapping.length = 0x2000;
+    mapping.time_ns = 6;
+    assert_int_equal(code_mappings_add(&m, &pool, &mapping, &at), CODE_MAPPINGS_ADDED);
+    assert_int_equal(code_mappings_at(&m, at)->replaced_ns, 0);
+    mapping.file_offset += 0x1000; /* another part of the file there */
+    mapping.time_ns = 7;
+    assert_int_equal(code_mappings_add(&m, &pool, &mapping, &at), CODE_MAPPINGS_ADDED);
+    assert_int_equal(code_mappings_at(&m, at)->replaced_ns, 7);
+    mapping.inode++; /* another file under that name */
+    mapping.time_ns = 8;
+    assert_int_equal(code_mappings_add(&m, &pool, &mapping, &at), CODE_MAPPINGS_ADDED);
+    assert_int_equal(code_mappings_at(&m, at)->replaced_ns, 8);
+    /* Generated code has no rows. Where it grows, or is mapped once more, the file is still what was there before. */
+    add(&m, &pool, 0x12000, 9, "//anon");
+    assert_int_equal(code_mappings_find(&m, 0x12000)->replaced_ns, 9);
+    add(&m, &pool, 0x12000, 10, "");
+    assert_int_equal(code_mappings_find(&m, 0x12000)->replaced_ns, 9);
+    add(&m, &pool, 0x20000, 11, "//anon");
+    add(&m, &pool, 0x20800, 12, "//anon");
+    assert_int_equal(code_mappings_find(&m, 0x20800)->replaced_ns, 0);
+    code_mappings_deinit(&m);
+    code_pool_deinit(&pool);
+}
+
 /* Frames behind one in a library that the sampler took for the one before are cut off. */
 static void test_trusted_frames(void **state)
 {
     const struct native_frame frames[] = {{0x1010 | NATIVE_EXACT, 1}, {0x3010, 2}, {0x1020, 3}, {0x5010, 4}};
-    struct process p = {.lists = {{.since_ns = 100, .upto_ns = 0}, {.since_ns = 50, .upto_ns = 0}}};
+    struct process p = {0};
     struct code_pool pool = {0};
 
     (void)state;
+    process_listed(&p, 50);
+    process_listed(&p, 100); /* nothing was replaced: it may be an older one as well */
+    assert_int_equal(p.lists[0].since_ns, 50);
     add(&p.mappings, &pool, 0x1000, 1, "/a");
     add(&p.mappings, &pool, 0x3000, 2, "/b");
     add(&p.mappings, &pool, 0x5000, 3, "/c");
@@ -338,16 +378,24 @@ static void test_trusted_frames(void **state)
     p.replaced_ns = 110;
     assert_int_equal(process_trusted_frames(&p, frames, 4, 120), 2);
     assert_int_equal(process_trusted_frames(&p, frames + 2, 2, 120), 2);
+    assert_int_equal(process_trusted_frames(&p, frames, 4, 105), 4); /* of before */
     /* The sampler has the new list since then, but a sample before that had the old one. */
-    p.lists[1] = p.lists[0];
-    p.lists[0] = (struct sampler_list){.since_ns = 130, .upto_ns = 110};
+    process_listed(&p, 130);
     assert_int_equal(process_trusted_frames(&p, frames, 4, 140), 4);
     assert_int_equal(process_trusted_frames(&p, frames, 4, 120), 2);
     /* Something that is not known lies there now. */
     p.replaced_ns = 150;
-    assert_true(code_mappings_cut(&p.mappings, &pool, 0x1000, 0x1000));
+    assert_int_equal(code_mappings_cut(&p.mappings, &pool, 0x1000, 0x1000), CODE_MAPPINGS_CUT);
     assert_int_equal(process_trusted_frames(&p, frames, 4, 160), 1);
     assert_int_equal(process_trusted_frames(&p, frames, 1, 160), 1);
+    /* Of a sample that is older than the lists that are kept, nothing that was replaced is trusted. */
+    add(&p.mappings, &pool, 0x1000, 160, "/a");
+    for (uint64_t ns = 200; ns < 200 + SAMPLER_LISTS_KEPT; ns++) {
+        p.replaced_ns = ns - 10;
+        process_listed(&p, ns);
+    }
+    assert_int_equal(process_trusted_frames(&p, frames, 4, 199), 2);
+    assert_int_equal(process_trusted_frames(&p, frames, 4, 204), 4);
     /* It never had a list. */
     memset(p.lists, 0, sizeof p.lists);
     assert_int_equal(process_trusted_frames(&p, frames, 4, 160), 4);
@@ -368,6 +416,7 @@ int main(void)
         cmocka_unit_test(test_keep),
         cmocka_unit_test(test_other_files),
         cmocka_unit_test(test_replaced),
+        cmocka_unit_test(test_unwound_alike),
         cmocka_unit_test(test_trusted_frames),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -200,6 +200,57 @@ static void test_nothing_copied(void **state)
     assert_int_equal(out.count, 1);
 }
 
+/* The sampler took the library of the second frame for one that was there before: the first two are kept. */
+static void test_library_replaced(void **state)
+{
+    struct fixture *f = *state;
+    struct native_frame whole[WIRE_NATIVE_MAX];
+    struct late_unwind_result out = run(f), sampled = {.frames = whole, .count = out.count, .end = LOSS_complete};
+    struct wire_sample *m = &f->taken.sample;
+
+    memcpy(whole, out.frames, out.count * sizeof *whole);
+    m->time_ns = 1000;
+    process_listed(f->process, 10);
+    struct code_mapping *second = code_mappings_find(&f->process->mappings, whole[1].ip & NATIVE_ADDRESS);
+    assert_non_null(second);
+    f->process->replaced_ns = second->replaced_ns = 500;
+    /* The first frame is in the same file. */
+    uint32_t kept = code_mappings_find(&f->process->mappings, whole[0].ip & NATIVE_ADDRESS) == second ? 1 : 2;
+    /* It brings no stack. What it has of frames that are true is not thrown away. */
+    m->stack_len_bytes = 0;
+    out = sampled;
+    OK(late_unwind_complete(f->unwind, f->process, m, f->taken.stack, &out));
+    assert_int_equal(out.count, kept);
+    assert_int_equal(out.end, LOSS_no_mapping);
+    assert_ptr_equal(out.frames, whole);
+    assert_int_equal(out.last_cfa, whole[kept].sp);
+    /* A wait that began before the library was put there has a stack of that time. */
+    m->taken_ns = 400;
+    out = sampled;
+    OK(late_unwind_complete(f->unwind, f->process, m, f->taken.stack, &out));
+    assert_int_equal(out.count, sampled.count);
+    m->taken_ns = 0;
+    /* With its stack it is unwound as if nothing had been. */
+    m->stack_len_bytes = (uint32_t)m->stack_size;
+    out = sampled;
+    OK(late_unwind_complete(f->unwind, f->process, m, f->taken.stack, &out));
+    assert_int_equal(out.end, LOSS_complete);
+    assert_int_equal(out.count, sampled.count);
+    assert_memory_equal(out.frames, whole, out.count * sizeof *whole);
+    /* Without one that the sampler wanted to bring, there is the frame that ran. */
+    m->stack_len_bytes = 0;
+    m->stack_holes = UINT32_MAX;
+    process_listed(f->process, 600);
+    out = (struct late_unwind_result){.frames = whole, .count = 2, .end = LOSS_table_missing};
+    OK(late_unwind_complete(f->unwind, f->process, m, f->taken.stack, &out));
+    assert_int_equal(out.end, LOSS_stack_fault);
+    m->flags |= WIRE_CUT; /* it was left out */
+    out = (struct late_unwind_result){.frames = whole, .count = 2, .end = LOSS_table_missing};
+    OK(late_unwind_complete(f->unwind, f->process, m, f->taken.stack, &out));
+    assert_int_equal(out.end, LOSS_table_missing);
+    assert_int_equal(out.count, 2);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -207,6 +258,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(test_hole_that_matters, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_cut, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_nothing_copied, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_library_replaced, set_up, tear_down),
     };
 
     (void)argc;

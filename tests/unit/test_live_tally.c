@@ -437,6 +437,33 @@ static void test_paced(void **state)
     live_tally_destroy(t);
 }
 
+/* A file has two clocks where an epoch begins, and perhaps epochs that follow soon on each other: samples' times count there. */
+static void test_clocks_of_a_file(void **state)
+{
+    struct live_tally *t = new_tally();
+    const struct live_figures *f = live_tally_figures(t);
+
+    (void)state;
+    tick(t, 0);
+    tick(t, 0);
+    tick(t, 1);
+    uint64_t serial = f->serial;
+    for (uint64_t second = 1; second <= 3; second++)
+        pass_time(t, second * 1000);
+    assert_int_equal(f->serial, serial + 3);
+    tick(t, 3500); /* an epoch, and another one soon after */
+    tick(t, 4500);
+    serial = f->serial;
+    for (uint64_t second = 5; second <= 9; second++)
+        pass_time(t, second * 1000);
+    assert_int_equal(f->serial, serial);
+    for (uint64_t second = 10; second <= 13; second++)
+        pass_time(t, second * 1000);
+    assert_int_equal(f->serial, serial + 4);
+    assert_null(live_tally_model(t, NULL));
+    live_tally_destroy(t);
+}
+
 /* Losses are those of samples, and times may be nonsense. */
 static void test_losses(void **state)
 {
@@ -463,7 +490,7 @@ int main(void)
         cmocka_unit_test(test_threads),   cmocka_unit_test(test_renewed),   cmocka_unit_test(test_bounded),
         cmocka_unit_test(test_cells_fold), cmocka_unit_test(test_losses), cmocka_unit_test(test_names_come_later),
         cmocka_unit_test(test_events),    cmocka_unit_test(test_frozen_at_the_end), cmocka_unit_test(test_others_once),
-        cmocka_unit_test(test_paced),
+        cmocka_unit_test(test_paced),     cmocka_unit_test(test_clocks_of_a_file),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
