@@ -441,7 +441,11 @@ static struct error *run_live(struct convert *c, struct pass *p)
     p->renew_own = c;
     TRY(live_consumer_create(c->live, resolver_model(c->resolver), &c->live_consumer));
     TRY(pass_add(p, &live_consumer, c->live_consumer));
-    return pass_run(p);
+    TRY(pass_run(p));
+    /* There is no view whose head would say so. */
+    if (!atomic_load(&c->live->begun) && !atomic_load(&c->live->stop))
+        return error_path(ERROR_FORMAT, c->options->inputs.data[0], "nothing of it could be read: it ends too soon, or is damaged");
+    return NULL;
 }
 
 /* Adds the emitter of a comparison behind the tally. */

@@ -400,9 +400,12 @@ struct error *event_list_add(struct event_list *events, const char *text)
                 return error_create(ERROR_USAGE, "-e: '%s' lacks the second slash: NAME/period=N/", text);
             len += terms + 2;
             len += strcspn(text + len, ",/");
-            if (text[len] == '/')
+            if (text[len] == '/') {
+                struct draft d = {.text = text, .len = (int)strlen(text)};
+                TRY(check_refused(&d, text, strcspn(text, ":/")));
                 return error_create(ERROR_USAGE, "-e: '%s': after the second slash there must be modifiers, a comma or the end",
                                     text);
+            }
         }
         TRY(read_event(events, text, len));
         if (!text[len])

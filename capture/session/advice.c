@@ -8,9 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "capture/asyncio/task_reader.h"
 #include "capture/host/messages.h"
 #include "capture/host/privileges.h"
 #include "capture/host/procfs_task.h"
+#include "formats/base/numbers.h"
 
 /* Of a list of processes no more than this many are named. */
 #define NAMED_MAX 8
@@ -156,6 +158,16 @@ static bool say_unknown(struct session *s, const char *yet)
     return any;
 }
 
+/* A limit in CPUs that this host does not have: percent were meant, perhaps. */
+static void say_unreachable(const struct session *s, const struct when_condition *c, const char *text)
+{
+    struct number n;
+
+    if (c->fact == WHEN_CPU && c->limit >= s->cpu_count)
+        messages_line(s->o->messages, "--when '%s' is no event ever: that is %g CPUs, and %s sampled (cpu>%g%% means %g %% of one)", text,
+                      c->limit, counted(s->cpu_count, "is", "are", &n), c->limit, c->limit);
+}
+
 void advice_at_start(struct session *s)
 {
     const struct session_options *o = s->o;
@@ -164,6 +176,8 @@ void advice_at_start(struct session *s)
         return;
     for (uint32_t i = 0; i < o->pid_count && i < NAMED_MAX; i++)
         say_stopped(o->messages, o->pids[i]);
+    for (uint32_t i = 0; o->when && i < o->when->count; i++)
+        say_unreachable(s, &o->when->list[i], o->when->texts[i]);
     if (!o->command)
         say_unknown(s, " yet");
 }
@@ -171,14 +185,18 @@ void advice_at_start(struct session *s)
 /* ---- at the end ---- */
 
 /* What a process did not do that ran well and has no sample. */
-static const char *what_it_did_not(const struct session *s, const char *tick)
+static const char *what_it_did_not(const struct session *s, const struct process *p, const char *tick)
 {
     bool clock = s->proc != NULL;
 
     for (uint32_t i = 0; i < s->events.count; i++)
         clock = clock || event_has_rate(s->events.list[i].source);
-    if (s->tasks && s->events.count == 1)
-        return "had no asyncio task that waited when pycap looked";
+    if (s->tasks && s->events.count == 1 && p) {
+        enum task_support support = task_reader_support(p);
+        return support == TASKS_TOO_OLD   ? "runs CPython before 3.12, whose asyncio tasks cannot be looked at"
+               : support == TASKS_UNKNOWN ? "runs a build of CPython of which it is not known where asyncio tasks are"
+                                          : "had no asyncio task that waited when pycap looked";
+    }
     return clock ? tick : "did nothing that the events count";
 }
 
@@ -198,7 +216,7 @@ static void explain_pids(struct session *s)
             messages_line(o->messages, "process %u (%s) is not CPython; -a records such processes, too", o->pids[i], stat.comm);
         else
             messages_line(o->messages, "process %u (%s) %s", o->pids[i], stat.comm,
-                          what_it_did_not(s, "did not run at a tick: it waits, and only threads that run are sampled"));
+                          what_it_did_not(s, p, "did not run at a tick: it waits, and only threads that run are sampled"));
     }
 }
 
@@ -212,7 +230,7 @@ static void explain_command(const struct session *s)
     else if (!processes_counts(s->processes).seen_python)
         messages_line(s->o->messages, "%s ran no CPython; -a records the native frames of other programs", name);
     else
-        messages_line(s->o->messages, "%s %s", name, what_it_did_not(s, "did not run at a tick: it was too short, or waited"));
+        messages_line(s->o->messages, "%s %s", name, what_it_did_not(s, p, "did not run at a tick: it was too short, or waited"));
 }
 
 void advice_no_sample(struct session *s)

@@ -88,11 +88,16 @@ static void print_ticks_in_short(const struct session *s, FILE *f)
     struct number ours, all, missed;
     bool has_ticks = s->sampler && s->events.count == 1 && event_has_counter(s->events.list[0].source);
 
+    /* Ticks are skipped on all CPUs, whoever runs there. */
+    for (uint32_t i = 0; s->sampler && i < s->events.count; i++) {
+        uint64_t skipped = s->event_losses[i][LOSS_tick_skipped], own = trace_builder_event_samples(s->builder, i);
+        if (!skipped || !event_has_counter(s->events.list[i].source))
+            continue;
+        sampler_event_stats(s->sampler, i, stats);
+        lost -= skipped - proportion_up(skipped, own, stats[WIRE_EVENT_TICKS] - stats[WIRE_EVENT_IDLE]);
+    }
     if (has_ticks) {
         sampler_event_stats(s->sampler, 0, stats);
-        /* Ticks are skipped on all CPUs, whoever runs there. */
-        uint64_t skipped = s->losses[LOSS_tick_skipped];
-        lost -= skipped - proportion_up(skipped, samples, stats[WIRE_EVENT_TICKS] - stats[WIRE_EVENT_IDLE]);
         messages_write(f, "%s of %s fell on %s; ", grouped(samples, &ours),
                        counted(stats[WIRE_EVENT_TICKS], "tick", "ticks", &all), whose(s->o));
     }
@@ -212,7 +217,10 @@ static void print_recorded(const struct session *s, double seconds, FILE *f)
 
     messages_write(f, "Recorded %s of %s in %.1f s", counted(c.samples, "sample", "samples", &samples),
                    counted(c.processes, "process", "processes", &processes), seconds);
-    if (s->file_count)
+    if (s->file_count > 1)
+        messages_write(f, " into %u files (%s); the last is %s%s.\n", s->file_count, size_text(session_bytes(s), &size), last_file(s),
+                       s->o->keep && s->file_count > s->o->keep ? ", and not all are kept" : "");
+    else if (s->file_count)
         messages_write(f, " into %s (%s).\n", last_file(s), size_text(session_bytes(s), &size));
     else
         messages_write(f, ", of which nothing was written: there was no event (SIGUSR1%s).\n",
@@ -239,9 +247,6 @@ void report_summary(struct session *s, uint64_t end_ns)
     print_note(s, f);
     if (s->o->verbose)
         report_details(s, f);
-    if (s->file_count > 1)
-        messages_write(f, "%u files were written; the one named above is the last%s.\n", s->file_count,
-                       s->o->keep && s->file_count > s->o->keep ? ", and not all are kept" : "");
     if (s->budget.steps)
         print_steps(s, f);
     if (s->budget.fixed > 0)

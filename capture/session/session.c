@@ -254,6 +254,18 @@ static struct error *let_command_go(struct session *s)
     return command_go(&s->command, s->o->command[0], now_ns());
 }
 
+/* Where we end before the command does: it is told, and its end is waited for. */
+static void end_command(struct session *s)
+{
+    if (s->command.pid <= 0 || s->command.go_fd >= 0 || s->command.exited)
+        return;
+    kill(s->command.pid, SIGTERM);
+    if (s->reason == TRACE_END_DURATION && !s->o->quiet)
+        messages_line(s->o->messages, "-d is over: the command was told to end (SIGTERM)");
+    while (!command_poll(&s->command, now_ns()))
+        poll(&(struct pollfd){.fd = s->command_fd, .events = POLLIN}, 1, 1000);
+}
+
 struct error *session_run(const struct session_options *options, int *exit_code)
 {
     struct session *s = calloc(1, sizeof *s);
@@ -295,12 +307,7 @@ struct error *session_run(const struct session_options *options, int *exit_code)
             status_file_end(s, now_ns());
         }
     }
-    if (s->command.pid > 0 && s->command.go_fd < 0 && !s->command.exited) {
-        /* We end before the command does: it is told, and its end is waited for. */
-        kill(s->command.pid, SIGTERM);
-        while (!command_poll(&s->command, now_ns()))
-            poll(&(struct pollfd){.fd = s->command_fd, .events = POLLIN}, 1, 1000);
-    }
+    end_command(s);
     if (!err && s->reader_gone)
         *exit_code = 128 + SIGPIPE; /* as a shell has it of other programs */
     else if (!err && s->command.exited)

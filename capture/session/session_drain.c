@@ -11,6 +11,12 @@
 
 /* A wait that lasts is written in pieces of this length: in the trace soon after its time, and few all the same. */
 #define PIECE_NS WIRE_WAIT_LONG_NS
+/* A reader shows each second by itself: with it goes the piece of a wait that has lasted for so long in it. */
+#define PIECE_SHOWN_NS (PIECE_NS / 4)
+/* A flush that is due so soon follows this drain. */
+#define FLUSH_SOON_NS (20 * NS_PER_MS)
+/* So do the waits of asyncio tasks, each of which is a sample: of many tasks seldom. */
+#define TASK_SHOWN_NS NS_PER_MS
 
 /* QUEUED_NEWS: a side-band event that matters, as far as was known when it arrived; QUEUED_SIDEBAND: another one. */
 enum queued { QUEUED_SAMPLE, QUEUED_CODE, QUEUED_SIDEBAND, QUEUED_NEWS, QUEUED_THREAD, QUEUED_UNMAP };
@@ -177,14 +183,36 @@ static struct error *on_proc_message(void *ctx, const void *message, uint32_t le
     }
 }
 
+/* Whether what is written now is soon seen by a reader. */
+static bool is_shown_soon(const struct session *s)
+{
+    return s->outputs && outputs_is_stream(s->outputs) && now_ns() + FLUSH_SOON_NS >= s->flushed_ns + FLUSH_NS;
+}
+
+static uint64_t piece_ns(const struct session *s)
+{
+    return s->end_ns ? 0 : is_shown_soon(s) ? PIECE_SHOWN_NS : PIECE_NS;
+}
+
+/* What they have waited up to `until_ns` is still recorded in this drain. */
+static struct error *look_at_tasks(struct session *s, uint64_t until_ns)
+{
+    if (!s->tasks || s->end_ns)
+        return NULL;
+    TRY(task_looks_run(s->tasks, now_ns()));
+    if (!is_shown_soon(s) || now_ns() < s->tasks_shown_ns + task_looks_counts(s->tasks).waiting * TASK_SHOWN_NS)
+        return NULL;
+    s->tasks_shown_ns = now_ns();
+    return task_looks_cut(s->tasks, until_ns);
+}
+
 /* One look at all threads. Waits that go on are written in parts, as those that the sampler reports are. */
 static struct error *look(struct session *s)
 {
     TRY(proc_sampler_round(s->proc, on_proc_message, s));
     trace_builder_serve_sources(s->builder);
-    if (s->tasks && !s->end_ns)
-        TRY(task_looks_run(s->tasks, now_ns()));
-    return waits_pieces(s->waits, proc_sampler_looked_ns(s->proc), s->end_ns ? 0 : PIECE_NS);
+    TRY(look_at_tasks(s, now_ns()));
+    return waits_pieces(s->waits, proc_sampler_looked_ns(s->proc), piece_ns(s));
 }
 
 /*
@@ -214,9 +242,8 @@ struct error *session_drain(struct session *s, uint64_t until_ns)
     TRY(sampler_ended_threads(s->sampler, on_ended, s));
     if (s->sleepers && !s->end_ns)
         TRY(sleepers_run(s->sleepers, now_ns()));
-    if (s->tasks && !s->end_ns)
-        TRY(task_looks_run(s->tasks, now_ns()));
-    TRY(s->end_ns ? waits_pieces(s->waits, s->end_ns, 0) : waits_pieces(s->waits, until_ns, PIECE_NS));
+    TRY(look_at_tasks(s, until_ns));
+    TRY(waits_pieces(s->waits, s->end_ns ? s->end_ns : until_ns, piece_ns(s)));
     TRY(record_queued(s, until_ns));
     TRY(trace_builder_read_memory(s->builder, now_ns()));
     trace_builder_serve_sources(s->builder);

@@ -67,6 +67,7 @@ struct session {
     struct sleepers *sleepers; /* NULL: waits are not recorded */
     struct census *census; /* NULL: the recording does not end when each thread has a stack */
     struct task_looks *tasks;  /* NULL: asyncio tasks are not looked at */
+    uint64_t tasks_shown_ns;   /* when all that they had waited was last written for a reader */
     struct when_watch *when;   /* NULL: there are no conditions */
     struct growth *growth; /* NULL: memory growth is not recorded */
     uint32_t growth_event; /* its index; EVENT_NONE */

@@ -286,6 +286,7 @@ static bool is_readable(struct task_looks *l, struct note *n, const struct proce
     if (!n->told && (support == TASKS_TOO_OLD || support == TASKS_UNKNOWN)) {
         n->told = true;
         *(support == TASKS_TOO_OLD ? &l->counts.too_old : &l->counts.unknown) += 1;
+        l->losses[LOSS_task_unsupported]++;
     }
     return support == TASKS_READABLE;
 }
@@ -410,6 +411,7 @@ struct task_looks_counts task_looks_counts(const struct task_looks *l)
 {
     struct task_looks_counts counts = l->counts;
 
+    counts.waiting = task_waits_count(l->waits);
     counts.most = task_waits_most(l->waits);
     return counts;
 }

@@ -48,7 +48,7 @@ void task_looks_losses(const struct task_looks *l, uint64_t losses[LOSS_LIMIT]);
 struct task_looks_counts {
     uint64_t looks, still;  /* in all; of those, where nothing had run and nothing was read */
     uint64_t spent_ns;      /* in all of them */
-    uint64_t most;          /* tasks that waited at once */
+    uint64_t waiting, most; /* tasks that wait now; that waited at once */
     uint64_t processes;     /* in which tasks waited */
     uint64_t too_old;       /* processes with an interpreter before 3.12 */
     uint64_t unknown;       /* processes whose tasks cannot be found */

@@ -337,8 +337,21 @@ struct error *trace_builder_next_part(struct trace_builder *b, uint64_t time_ns)
     return next_epoch(b, time_ns);
 }
 
+/* Processes that have ended are in the table for a moment longer; nobody will say later that they had ended here. */
+static void put_exits(struct trace_builder *b)
+{
+    for (size_t i = 0; i < b->notes.processes.count; i++) {
+        const struct process_note *n = b->notes.processes.data[i];
+        if (!n || !n->process->ended_ns || n->record.epoch != b->epoch)
+            continue;
+        struct trace_process_exit record = {.process = n->record.id, .time_ns = n->process->ended_ns};
+        trace_writer_put(b->o.writer, TRACE_process_exit, &record);
+    }
+}
+
 void trace_builder_end(struct trace_builder *b, uint64_t time_ns, uint32_t reason, uint64_t lost)
 {
+    put_exits(b);
     trace_builder_clock(b);
     struct trace_end record = {
         .time_ns = time_ns,

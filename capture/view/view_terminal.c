@@ -9,7 +9,7 @@
 struct error *view_terminal_save(struct view_terminal *t)
 {
     if (!isatty(STDOUT_FILENO))
-        return error_create(ERROR_USAGE, "this needs a terminal, and standard output is none: to keep what is recorded, pycap record");
+        return error_create(ERROR_USAGE, "this needs a terminal, and standard output is not one: to keep what is recorded, pycap record");
     if (tcgetattr(STDOUT_FILENO, &t->settings))
         return error_os(errno, "the terminal cannot be asked for its settings");
     t->saved = true;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "symbolize/live/live_consumer.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +12,8 @@ struct live_consumer {
     struct live_feed *feed;
     const struct emit_model *model;
     uint32_t setting_count; /* of those in the head */
-    bool ended;             /* in good order */
+    uint64_t block;         /* where the one begins that is being read */
+    const char *ending;     /* why it ended, in good order; NULL: it has not */
 };
 
 struct error *live_consumer_create(struct live_feed *feed, const struct emit_model *model, struct live_consumer **out)
@@ -41,7 +43,13 @@ static const char *setting(const struct emit_capture *capture, const char *key)
     return "";
 }
 
-/* "web1: pid 1234, at 99 Hz". */
+/* What is recorded, for people. Of other words a later version knows more. */
+static const char *scope_text(const char *scope)
+{
+    return !strcmp(scope, "pids") ? "chosen processes" : !strcmp(scope, "command") ? "a command" : !strcmp(scope, "all") ? "all processes" : scope;
+}
+
+/* "web1: chosen processes, at 99 Hz". */
 static void tell_recorded(struct live_consumer *c)
 {
     const struct emit_capture *capture = &c->model->captures[c->model->capture_count - 1];
@@ -53,7 +61,7 @@ static void tell_recorded(struct live_consumer *c)
     printable_put(&text, *capture->hostname ? capture->hostname : capture->name);
     if (*setting(capture, "scope")) {
         buf_put_str(&text, ": ");
-        printable_put(&text, setting(capture, "scope"));
+        printable_put(&text, scope_text(setting(capture, "scope")));
     }
     if (*setting(capture, "frequency")) {
         buf_put_str(&text, ", at ");
@@ -71,6 +79,8 @@ static uint64_t time_of(const struct trace_record *rec)
     case TRACE_epoch: return rec->epoch.time_ns;
     case TRACE_loss: return rec->loss.time_ns;
     case TRACE_ticks: return rec->ticks.time_ns;
+    case TRACE_clock: return rec->clock.monotonic_ns;
+    case TRACE_end: return rec->end.time_ns;
     default: return 0;
     }
 }
@@ -80,17 +90,27 @@ static struct error *take_record(void *state, const struct consumer_file *file, 
     struct live_consumer *c = state;
     struct live_tally *tally = c->feed->tally;
     uint64_t time_ns = time_of(rec);
+    bool begins = rec->file_offset != c->block;
 
     atomic_store(&c->feed->begun, true);
+    c->block = rec->file_offset;
+    if (begins)
+        TRY(live_tally_block(tally));
     if (rec->type == TRACE_meta || rec->type == TRACE_epoch)
         tell_recorded(c);
     if (rec->type == TRACE_loss)
         live_tally_loss(tally, rec->loss.reason, rec->loss.count);
-    c->ended |= rec->type == TRACE_end;
+    if (rec->type == TRACE_end)
+        c->ending = trace_value_meaning(TRACE_ENUM_end_reason, rec->end.reason);
+    if (rec->type == TRACE_end && !c->ending)
+        c->ending = "ended";
     live_tally_damages(tally, trace_reader_stats(file->reader)->damage_count);
-    if (rec->type == TRACE_clock || rec->type == TRACE_end)
-        return live_tally_clock(tally, rec->type == TRACE_clock ? rec->clock.monotonic_ns : rec->end.time_ns);
-    return time_ns ? live_tally_time(tally, time_ns) : NULL;
+    /* In front of a block, all up to its time has come; anywhere else, samples from before may follow. */
+    if (rec->type == TRACE_clock && begins)
+        return live_tally_clock(tally, time_ns);
+    if (time_ns)
+        live_tally_time(tally, time_ns);
+    return NULL;
 }
 
 static struct error *take_sample(void *state, const struct consumer_file *file, const struct consumer_sample *sample)
@@ -105,7 +125,10 @@ static struct error *end(void *state)
 {
     struct live_consumer *c = state;
 
-    return live_tally_end(c->feed->tally, c->ended ? "the recording has ended" : "the trace breaks off here");
+    char text[128];
+
+    snprintf(text, sizeof text, "the recording %s", c->ending);
+    return live_tally_end(c->feed->tally, c->ending ? text : "the trace breaks off here");
 }
 
 static bool has_enough(const void *state)

@@ -7,6 +7,7 @@
 
 #include "formats/base/clock.h"
 #include "formats/base/columns.h"
+#include "formats/base/size_text.h"
 #include "symbolize/live/page_head.h"
 
 enum { LEAST_ROWS = 3, LEAST_COLUMNS = 20, NARROW_COLUMNS = 60 };
@@ -69,13 +70,23 @@ static void put_narrow_share(struct buf *out, uint64_t part, uint64_t whole)
         buf_put_str(out, "      ");
 }
 
-/* Seconds in nine columns; what is no time as it is. */
-static void put_amount(struct buf *out, uint64_t amount, bool is_time)
+enum amounts { SECONDS, BYTES, COUNTS };
+
+static enum amounts amounts_of(const struct live_figures *f, const struct live_view *v)
+{
+    return v->measure == LIVE_WAITED || f->of.is_time || !*f->event ? SECONDS : f->of.is_bytes ? BYTES : COUNTS;
+}
+
+/* In nine columns. */
+static void put_amount(struct buf *out, uint64_t amount, enum amounts are)
 {
     double s = (double)amount / (double)NS_PER_S;
+    struct size_text size;
 
-    if (is_time)
+    if (are == SECONDS)
         buf_printf(out, "%9.*f ", s < 100000 ? 2 : 0, s);
+    else if (are == BYTES)
+        buf_printf(out, "%9s ", size_text(amount, &size));
     else if (amount < 1000000000)
         buf_printf(out, "%9" PRIu64 " ", amount);
     else
@@ -89,9 +100,9 @@ static const char *mark(const struct live_view *v, enum live_sort sort)
     return v->sort == sort ? "*" : " ";
 }
 
-static void put_function_titles(struct buf *out, const struct live_view *v, bool is_time, bool narrow)
+static void put_function_titles(struct buf *out, const struct live_view *v, enum amounts are, bool narrow)
 {
-    const char *unit = is_time ? " s" : "  ";
+    const char *unit = are == SECONDS ? " s" : "  ";
 
     buf_printf(out, " %%self%s%%total%s", mark(v, LIVE_SORT_SELF), mark(v, LIVE_SORT_TOTAL));
     if (!narrow)
@@ -117,13 +128,13 @@ static void put_function_row(struct live_page *p, const struct live_tally *t, co
                              bool narrow, struct buf *out)
 {
     const struct live_places *places = live_tally_places(t, v->by_line ? LIVE_BY_LINE : LIVE_BY_FUNCTION);
-    bool is_time = live_tally_figures(t)->is_time || v->measure == LIVE_WAITED;
+    enum amounts are = amounts_of(live_tally_figures(t), v);
 
     put_share(out, row->now.self, p->rows.whole_now);
     put_share(out, row->now.total, p->rows.whole_now);
     if (!narrow) {
-        put_amount(out, row->all.self, is_time);
-        put_amount(out, row->all.total, is_time);
+        put_amount(out, row->all.self, are);
+        put_amount(out, row->all.total, are);
     }
     put_place(out, &places->list.data[row->number]);
 }
@@ -136,7 +147,7 @@ static void put_thread_titles(struct buf *out, const struct live_figures *f, con
         if (f->has_waits)
             buf_put_str(out, "%wGIL %lock %runq %wait ");
     }
-    buf_printf(out, "%s%s", v->measure == LIVE_WAITED ? " waited s " : f->is_time ? "    CPU s " : "    total ",
+    buf_printf(out, "%s%s", v->measure == LIVE_WAITED ? " waited s " : f->is_time ? "    CPU s " : amounts_of(f, v) == SECONDS ? "  total s " : "    total ",
                v->table == LIVE_PROCESSES ? "process" : "thread, process");
 }
 
@@ -151,8 +162,17 @@ static void put_waits(struct buf *out, const struct live_figures *f, const struc
     put_narrow_share(out, d->ns[LIVE_WAITED] - gil - lock - run_queue, f->length_ns);
 }
 
+/* A name, as much of it as has room, and its number. */
+static void put_name(struct buf *out, const char *name, uint32_t number, size_t room)
+{
+    enum { NUMBER = 10, LEAST = 15 };
+
+    columns_cut(out, name, strlen(name), room > NUMBER + LEAST ? room - NUMBER : LEAST);
+    buf_printf(out, " %u", number);
+}
+
 static void put_thread_row(const struct live_tally *t, const struct live_view *v, const struct live_row *row, bool narrow,
-                           struct buf *out)
+                           size_t columns, struct buf *out)
 {
     const struct live_figures *f = live_tally_figures(t);
     const struct live_thread *thread = &live_tally_threads(t)->list.data[row->number];
@@ -163,28 +183,47 @@ static void put_thread_row(const struct live_tally *t, const struct live_view *v
         if (f->has_waits)
             put_waits(out, f, &row->deeds);
     }
-    put_amount(out, row->all.self, f->is_time || v->measure == LIVE_WAITED);
-    if (!row->number)
+    put_amount(out, row->all.self, amounts_of(f, v));
+    size_t used = columns_of(out->data, out->len_bytes), room = columns > used ? columns - used : 0;
+    if (!row->number) {
         buf_put_str(out, "[others]");
-    else if (v->table == LIVE_PROCESSES)
-        buf_printf(out, "%s %u", thread->process, thread->pid);
-    else
-        buf_printf(out, "%s %u, %s %u", thread->name, thread->tid, thread->process, thread->pid);
+    } else if (v->table == LIVE_PROCESSES) {
+        put_name(out, thread->process, thread->pid, room);
+    } else {
+        put_name(out, thread->name, thread->tid, room / 2);
+        buf_put_str(out, ", ");
+        put_name(out, thread->process, thread->pid, room / 2);
+    }
 }
 
-static void put_rows(struct live_page *p, const struct live_tally *t, struct live_view *v, size_t left, bool narrow)
+static const char *why_empty(const struct live_figures *f, const struct live_view *v)
+{
+    if (*v->search)
+        return "  no row has that text in its name";
+    if (v->measure == LIVE_WAITED)
+        return f->has_waits ? "  nothing waited" : "  no waits are recorded: --wall does it";
+    if (*f->event && !f->is_time)
+        return "  no sample yet";
+    return f->has_waits ? "  nothing ran: w shows who waits" : "  nothing ran, and waits are not recorded: --wall does it";
+}
+
+static void put_rows(struct live_page *p, const struct live_tally *t, struct live_view *v, size_t left, size_t columns, bool narrow)
 {
     const struct live_threads *threads = live_tally_threads(t);
 
+    const struct live_figures *f = live_tally_figures(t);
+
     p->table_rows = left;
     live_view_fit(v, p->rows.list.count, left);
+    if (!p->rows.list.count && f->serial && left)
+        buf_put_str(add_line(p, LIVE_PLAIN), why_empty(f, v));
     for (size_t i = v->top; i < p->rows.list.count && i < v->top + left; i++) {
         const struct live_row *row = &p->rows.list.data[i];
         struct buf *out = add_line(p, i == v->cursor && v->table != LIVE_FUNCTIONS ? LIVE_REVERSE : LIVE_PLAIN);
         if (v->table == LIVE_FUNCTIONS)
             put_function_row(p, t, v, row, narrow, out);
         else
-            put_thread_row(t, v, row, narrow, out);
+            put_thread_row(t, v, row, narrow, columns, out);
     }
     if (v->table == LIVE_FUNCTIONS || v->cursor >= p->rows.list.count)
         return;
@@ -196,17 +235,36 @@ static void put_rows(struct live_page *p, const struct live_tally *t, struct liv
 static void put_table(struct live_page *p, const struct live_tally *t, struct live_view *v, size_t columns)
 {
     const struct live_figures *f = live_tally_figures(t);
-    bool narrow = columns < NARROW_COLUMNS, is_time = f->is_time || v->measure == LIVE_WAITED;
+    bool narrow = columns < NARROW_COLUMNS;
     struct buf *titles = add_line(p, LIVE_REVERSE);
     size_t left = p->lines.count - 1 - p->used;
 
     if (v->table == LIVE_FUNCTIONS)
-        put_function_titles(titles, v, is_time, narrow);
+        put_function_titles(titles, v, amounts_of(f, v), narrow);
     else
         put_thread_titles(titles, f, v, narrow);
     while (columns_of(titles->data, titles->len_bytes) < columns && !titles->bad)
         buf_put_str(titles, " ");
-    put_rows(p, t, v, left, narrow);
+    put_rows(p, t, v, left, columns, narrow);
+}
+
+/* Fields of a head's line, with two spaces or more between them: those that have no room are left out, and no figure is cut. */
+static void leave_out_fields(struct buf *text, size_t columns)
+{
+    static const char more[] = "  \xe2\x80\xa6";
+    size_t kept = 0;
+
+    if (text->bad || columns_of(text->data, text->len_bytes) <= columns)
+        return;
+    for (size_t i = 1; i + 1 < text->len_bytes; i++) {
+        bool ends = text->data[i] == ' ' && text->data[i + 1] == ' ' && text->data[i - 1] != ' ';
+        if (ends && columns_of(text->data, i) + columns_of(more, sizeof more - 1) <= columns)
+            kept = i;
+    }
+    if (!kept) /* the screen cuts it */
+        return;
+    text->len_bytes = kept;
+    buf_put_str(text, more);
 }
 
 static void put_help(struct live_page *p)
@@ -270,8 +328,11 @@ bool live_page_make(struct live_page *p, struct live_tally *t, struct live_view 
         size_t room = screen_rows > LIVE_HEAD_LINES + 5 ? LIVE_HEAD_LINES : screen_rows > 7 ? 2 : screen_rows > 4 ? 1 : 0;
         for (size_t i = 0; i < room; i++) {
             /* Lines that say nothing are left out. */
-            if (live_head_put(&head, (enum live_head_line)i, &p->lines.data[p->used].text))
-                add_line(p, LIVE_PLAIN);
+            struct buf *text = &p->lines.data[p->used].text;
+            if (!live_head_put(&head, (enum live_head_line)i, text))
+                continue;
+            leave_out_fields(text, screen_columns);
+            add_line(p, LIVE_PLAIN);
         }
         put_table(p, t, v, screen_columns);
     }

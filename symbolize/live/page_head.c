@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "formats/base/clock.h"
+#include "formats/emit/amounts.h"
 
 /* A sum of an interval as so many at a time: ns of threads as threads. */
 static double rate(uint64_t sum, const struct live_figures *f)
@@ -41,6 +42,20 @@ static void put_recorded(const struct live_figures *f, struct buf *out)
     put_losses(f, out);
 }
 
+/* How much there was of what is measured: "0.97 CPUs", "37.8 MiB/s of page-faults". */
+static void put_amount(const struct live_figures *f, double each_second, struct buf *out)
+{
+    if (f->is_time || !*f->event) {
+        buf_printf(out, "   %.2f CPUs", each_second / (double)NS_PER_S);
+    } else if (f->of.is_task) {
+        buf_printf(out, "   %.2f tasks wait", each_second / (double)NS_PER_S);
+    } else {
+        buf_put_str(out, "   ");
+        amount_put(&f->of, (uint64_t)(each_second < 1e18 ? each_second + 0.5 : 1e18), NS_PER_S, out);
+        buf_printf(out, "/s of %s", f->event);
+    }
+}
+
 static bool put_rates(const struct live_figures *f, struct buf *out)
 {
     if (!f->serial) {
@@ -49,15 +64,12 @@ static bool put_rates(const struct live_figures *f, struct buf *out)
     }
     double seconds = (double)NS_PER_S / (double)(f->length_ns ? f->length_ns : 1);
     buf_printf(out, "%.0f samples/s", (double)f->all.samples * seconds);
-    if (f->is_time || !*f->event)
-        buf_printf(out, "   %.2f CPUs", rate(f->all.ns[LIVE_RAN], f));
-    else
-        buf_printf(out, "   %.0f %s/s", (double)f->all.ns[LIVE_RAN] * seconds, f->event);
-    put_gil(f, out);
-    buf_printf(out, "   lost %" PRIu64, f->lost);
+    put_amount(f, (double)f->all.ns[LIVE_RAN] * seconds, out);
     /* What was lost is missing in all figures but shares. */
+    buf_printf(out, "   lost %" PRIu64, f->lost);
     if (f->lost_now)
         buf_printf(out, " (%.0f %% now)", 100 * (double)f->lost_now / (double)(f->lost_now + f->all.samples));
+    put_gil(f, out);
     return true;
 }
 
@@ -73,13 +85,19 @@ static bool put_waits(const struct live_figures *f, struct buf *out)
         {EMIT_WAIT_UNINTERRUPTIBLE, "uninterruptible"}, {EMIT_WAIT_STOPPED, "stopped"}, {EMIT_WAIT_OTHER, "other"},
     };
 
+    bool any = false;
+
     if (!f->has_waits)
         return false;
     buf_put_str(out, "waiting:");
     for (size_t i = 0; i < sizeof waits / sizeof *waits; i++) {
-        if (rate(f->all.wait_ns[waits[i].wait], f) >= 0.005)
-            buf_printf(out, "  %s %.3g", waits[i].name, rate(f->all.wait_ns[waits[i].wait], f));
+        if (rate(f->all.wait_ns[waits[i].wait], f) < 0.005)
+            continue;
+        buf_printf(out, "  %s %.3g", waits[i].name, rate(f->all.wait_ns[waits[i].wait], f));
+        any = true;
     }
+    if (!any)
+        buf_put_str(out, "  no thread");
     return true;
 }
 
@@ -108,13 +126,17 @@ static bool put_choice(const struct live_head *h, struct buf *out)
     double seconds = (double)v->interval_ns / (double)NS_PER_S;
 
     put_chosen(h, out);
-    buf_put_str(out, v->measure == LIVE_WAITED ? ", waiting" : ", running");
+    const struct live_figures *f = live_tally_figures(h->tally);
+    if (v->measure == LIVE_WAITED || f->is_time || !*f->event)
+        buf_put_str(out, v->measure == LIVE_WAITED ? ", waiting" : ", running");
+    else
+        buf_printf(out, ", %s", f->event);
     buf_printf(out, ", every %g s", seconds);
     if (*v->search)
         buf_printf(out, ", with \"%s\"", v->search);
     if (v->frozen)
         buf_put_str(out, ", FROZEN (Space: on)");
-    if (v->measure == LIVE_WAITED && !live_tally_figures(h->tally)->has_waits)
+    if (v->measure == LIVE_WAITED && !f->has_waits)
         buf_put_str(out, ": no waits are recorded");
     return true;
 }

@@ -135,7 +135,7 @@ static struct error *open_terminal(struct live_screen *s)
     static const char path[] = "/dev/tty";
 
     if (!isatty(STDOUT_FILENO))
-        return error_create(ERROR_USAGE, "live is a view for a terminal, and standard output is none: -f top or -o profile.html write files");
+        return error_create(ERROR_USAGE, "live is a view for a terminal, and standard output is not one: -f top or -o profile.html write files");
     s->in = fopen(path, "re");
     s->out = s->in ? fopen(path, "we") : NULL;
     if (!s->out)

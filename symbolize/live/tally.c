@@ -249,7 +249,9 @@ static bool is_measured(struct live_tally *t, uint32_t event)
     if (!*f->event) {
         t->measured = choose_event(m, event);
         spell(&m->events[t->measured], f->event);
-        f->is_time = emit_event_is_cpu(&m->events[t->measured]);
+        f->of = m->events[t->measured];
+        f->of.name = f->of.unit = NULL;
+        f->is_time = emit_event_is_cpu(&f->of);
     }
     for (uint32_t i = 0; t->measured == EVENT_UNKNOWN && i < m->event_count; i++) {
         spell(&m->events[i], name);
@@ -268,7 +270,7 @@ static int measure_of(struct live_tally *t, uint32_t number)
         t->next.has_waits = true;
         return LIVE_WAITED;
     }
-    return !event->is_blame && !event->is_task && is_measured(t, number) ? LIVE_RAN : -1;
+    return !event->is_blame && is_measured(t, number) ? LIVE_RAN : -1;
 }
 
 static void count_deeds(struct live_deeds *d, const struct live_tally *t, int measure, const struct emit_sample *s)
@@ -314,7 +316,7 @@ static uint32_t find_thread(struct live_tally *t, uint32_t thread, int measure, 
 
 struct error *live_tally_sample(struct live_tally *t, const struct emit_sample *s)
 {
-    TRY(live_tally_time(t, s->time_ns));
+    live_tally_time(t, s->time_ns);
     int measure = measure_of(t, s->event);
     if (measure < 0)
         return NULL;
@@ -330,30 +332,38 @@ struct error *live_tally_sample(struct live_tally *t, const struct emit_sample *
     return err;
 }
 
-/* It is `ns` now; an interval ends that has lasted for `length_ns`. */
-static struct error *advance(struct live_tally *t, uint64_t ns, uint64_t length_ns)
+static void note_time(struct live_tally *t, uint64_t ns)
 {
-    struct error *err = NULL;
-
     if (!t->has_time)
         t->start_ns = t->begin_ns = t->newest_ns = ns;
     t->has_time = true;
-    if (ns <= t->newest_ns)
-        return NULL;
-    t->newest_ns = ns;
+    t->newest_ns = ns > t->newest_ns ? ns : t->newest_ns;
+}
+
+/* Neither clocks nor blocks keep to the moment: a little less than an interval is no reason to wait for as long again. */
+static struct error *end_if_over(struct live_tally *t)
+{
+    struct error *err = NULL;
+
     live_tally_lock(t);
-    if (ns - t->begin_ns >= length_ns && !t->frozen)
+    if (t->newest_ns - t->begin_ns >= t->interval_ns - t->interval_ns / 8 && !t->frozen)
         err = end_interval(t);
     live_tally_unlock(t);
     return err;
 }
 
-struct error *live_tally_time(struct live_tally *t, uint64_t ns)
+void live_tally_time(struct live_tally *t, uint64_t ns)
 {
     /* In a file clocks may come often for a while, as where memory was short; then no more for long. */
     if (t->is_paced && ns > t->clock_ns && ns - t->clock_ns > PACE_NS)
         t->is_paced = false;
-    return t->is_paced ? NULL : advance(t, ns, t->interval_ns);
+    if (!t->is_paced)
+        note_time(t, ns);
+}
+
+struct error *live_tally_block(struct live_tally *t)
+{
+    return t->is_paced ? NULL : end_if_over(t);
 }
 
 struct error *live_tally_clock(struct live_tally *t, uint64_t ns)
@@ -361,8 +371,8 @@ struct error *live_tally_clock(struct live_tally *t, uint64_t ns)
     if (t->clock_ns && ns > t->clock_ns + PACE_LEAST_NS && ns - t->clock_ns < PACE_NS)
         t->is_paced = true;
     t->clock_ns = ns;
-    /* It does not keep to the moment: a little less is no reason to wait for as long again. */
-    return advance(t, ns, t->interval_ns - t->interval_ns / 8);
+    note_time(t, ns);
+    return end_if_over(t);
 }
 
 void live_tally_loss(struct live_tally *t, uint32_t reason, uint64_t count)

@@ -4,8 +4,8 @@
  *
  * Samples are added up by stack while they come, and by place when an interval ends: work is done once for each distinct
  * stack. Intervals are of the recorder's clock, so a connection that stutters changes no share. A recorder that streams says
- * at short distances until when it has written all: there intervals end. Of other traces an interval has the samples that came
- * before the first one of the next.
+ * at short distances until when it has written all: there intervals end. In other traces they end with a block, in which
+ * samples of one event stand behind all of another.
  *
  * Memory is bounded, whatever the trace says: places, threads and pairs of them have limits of their own, and what is over
  * them is added to LIVE_OTHERS.
@@ -42,6 +42,7 @@ struct live_figures {
     struct live_deeds all; /* of all threads */
     bool has_waits;        /* some sample was of a wait */
     char event[LIVE_EVENT_BYTES]; /* what is measured as LIVE_RAN; printable; "" before its first sample */
+    struct emit_event of;  /* what kind of amounts those are; its name and unit are NULL */
     bool is_time;          /* of CPUs */
     char recorded[400];    /* what is recorded, and where, for people; printable */
     bool ended;            /* nothing more comes */
@@ -60,8 +61,10 @@ void live_tally_destroy(struct live_tally *t);
  */
 struct error *live_tally_model(struct live_tally *t, const struct emit_model *model);
 struct error *live_tally_sample(struct live_tally *t, const struct emit_sample *sample);
-/* Something was recorded at `ns`; ends the interval if that is at its end, unless the recorder says itself when that is. */
-struct error *live_tally_time(struct live_tally *t, uint64_t ns);
+/* Something was recorded at `ns`. */
+void live_tally_time(struct live_tally *t, uint64_t ns);
+/* A block of the trace has come whole: ends the interval if it is over, unless the recorder says itself when that is. */
+struct error *live_tally_block(struct live_tally *t);
 /* All up to `ns` has come. */
 struct error *live_tally_clock(struct live_tally *t, uint64_t ns);
 void live_tally_loss(struct live_tally *t, uint32_t reason, uint64_t count);

@@ -11,7 +11,12 @@ struct error *terminal_type_check(int terminal_fd)
 
     if (setupterm(NULL, terminal_fd, &found) != OK)
         return terminal_type_unknown();
+    const char *move = tigetstr("cup");
+    bool moves = move && move != (const char *)-1;
     del_curterm(cur_term);
+    if (!moves)
+        return error_create(ERROR_USAGE, "this terminal cannot be drawn on, TERM is '%s': try TERM=xterm or TERM=vt100",
+                            getenv("TERM"));
     return NULL;
 }
 

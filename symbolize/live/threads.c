@@ -8,7 +8,7 @@
 #include "formats/emit/names.h"
 #include "symbolize/live/places.h"
 
-enum { NAME_COLUMNS = 15 }; /* of four bytes at most */
+enum { NAME_COLUMNS = (LIVE_NAME_BYTES - 1) / 4 }; /* a character has four bytes at most */
 
 bool live_threads_init(struct live_threads *t)
 {

@@ -147,7 +147,7 @@ def test_several_events(pycap, pysym, tmp_path):
         account = check_whole(path, event, said)
         assert account.residue == 0, account.text()
         assert "event" in functions(pysym, path)
-    assert "3 files were written" in said
+    assert "into 3 files" in said
 
 
 def test_waits(pycap, pysym, tmp_path):

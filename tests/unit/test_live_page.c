@@ -44,7 +44,7 @@ static void test_page(void **state)
     (void)state;
     assert_true(live_page_make(&p, t, &v, 24, 80));
     const char *text = text_of(&p);
-    assert_non_null(strstr(text, "100 samples/s   1.00 CPUs   GIL held 25 %   lost 0\n"));
+    assert_non_null(strstr(text, "100 samples/s   1.00 CPUs   lost 0   GIL held 25 %\n"));
     assert_non_null(strstr(text, "waiting:  lock 0.01\n"));
     assert_non_null(strstr(text, "web1: host   1 s\n"));
     assert_non_null(strstr(text, "  50.0   50.0      0.50      0.50 compute [libfast.so]\n"));
@@ -64,6 +64,61 @@ static void test_page(void **state)
     assert_non_null(strstr(text, "                    1.0                  0.00 MainThread 200, mail 200\n"));
     live_page_deinit(&p);
     live_tally_destroy(t);
+}
+
+/* Where there is no room for a field of the head it is left out whole. */
+static void test_narrow_head(void **state)
+{
+    struct live_tally *t = busy_tally();
+    struct live_view v = {.interval_ns = NS_PER_S};
+    struct live_page p = {0};
+
+    (void)state;
+    assert_true(live_page_make(&p, t, &v, 24, 50));
+    assert_non_null(strstr(text_of(&p), "100 samples/s   1.00 CPUs   lost 0   GIL held 25 %\n"));
+    assert_true(live_page_make(&p, t, &v, 24, 49));
+    assert_non_null(strstr(text_of(&p), "100 samples/s   1.00 CPUs   lost 0  \xe2\x80\xa6\n"));
+    assert_true(live_page_make(&p, t, &v, 24, 36));
+    assert_non_null(strstr(text_of(&p), "100 samples/s   1.00 CPUs  \xe2\x80\xa6\n"));
+    live_page_deinit(&p);
+    live_tally_destroy(t);
+}
+
+/* What is no CPU time is shown in its own unit, and named. */
+static void test_other_events(void **state)
+{
+    static const struct {
+        struct emit_event event;
+        const char *head, *row;
+    } shown[] = {
+        {{.name = "page-faults", .unit = "faults", .is_bytes = true}, "2 samples/s   19.1 MiB/s of page-faults   lost 0\n",
+         "9.5 MiB  19.1 MiB work (app.py:10)\n"},
+        {{.name = "syscalls:sys_enter_write", .unit = ""}, "2 samples/s   20,000,000/s of syscalls:sys_enter_write   lost 0\n",
+         " 10000000  20000000 work (app.py:10)\n"},
+        {{.name = "task-wait", .unit = "ns", .is_time = true, .is_waiting = true, .is_task = true},
+         "2 samples/s   0.02 tasks wait   lost 0\n", "0.01      0.02 work (app.py:10)\n"},
+    };
+    struct live_view v = {.interval_ns = NS_PER_S};
+    struct live_page p = {0};
+    (void)state;
+
+    for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) {
+        struct emit_model model = live_model;
+        struct live_tally *t = new_tally();
+        model.events = &shown[i].event;
+        model.event_count = 1;
+        assert_null(live_tally_model(t, &model));
+        add_sample(t, 100, 0, 0, STACK_WORK);
+        add_sample(t, 200, 0, 0, STACK_COMPUTE);
+        pass_time(t, 1000);
+        assert_true(live_page_make(&p, t, &v, 24, 80));
+        const char *text = text_of(&p);
+        assert_non_null(strstr(text, shown[i].head));
+        assert_non_null(strstr(text, shown[i].row));
+        assert_null(strstr(text, "running"));
+        live_tally_destroy(t);
+    }
+    live_page_deinit(&p);
 }
 
 static void test_selection(void **state)
@@ -169,7 +224,7 @@ static void test_hostile_names(void **state)
     model.frame_count = model.stack_count = model.process_count = model.thread_count = model.event_count = 1;
     assert_null(live_tally_create(NS_PER_S, &t));
     assert_null(live_tally_model(t, &model));
-    assert_null(live_tally_time(t, 1000 * NS_PER_S));
+    live_tally_time(t, 1000 * NS_PER_S);
     add_sample(t, 100, 0, 0, 0);
     live_tally_recorded(t, many + sizeof evil - 1); /* these two come printable */
     pass_time(t, 1000);
@@ -206,7 +261,7 @@ static void test_binaries(void **state)
     model.frame_count = model.stack_count = 4;
     assert_null(live_tally_create(NS_PER_S, &t));
     assert_null(live_tally_model(t, &model));
-    assert_null(live_tally_time(t, 1000 * NS_PER_S));
+    live_tally_time(t, 1000 * NS_PER_S);
     for (uint32_t i = 0; i < 4; i++)
         add_sample(t, 100, EVENT_CPU, 0, i);
     pass_time(t, 1000);
@@ -264,8 +319,9 @@ static void test_keys(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_page),          cmocka_unit_test(test_selection), cmocka_unit_test(test_sizes),
-        cmocka_unit_test(test_hostile_names), cmocka_unit_test(test_binaries),  cmocka_unit_test(test_keys),
+        cmocka_unit_test(test_page),          cmocka_unit_test(test_narrow_head),   cmocka_unit_test(test_other_events),
+        cmocka_unit_test(test_selection),     cmocka_unit_test(test_sizes),         cmocka_unit_test(test_hostile_names),
+        cmocka_unit_test(test_binaries),      cmocka_unit_test(test_keys),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

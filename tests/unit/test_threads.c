@@ -115,7 +115,7 @@ static void test_wait_is_over(void **state)
     at(&c, END, c.worker, OFF_CPU, c.idle, READ, 9500 * MS, true);
     expect(&c.s, "threads", plain,
            HEAD("2 threads")
-           "\n  100 MainThread: on CPU; last seen blocked in read, 500 ms before the end\n" IDLE
+           "\n  100 MainThread: ran since it was last seen blocked in read, 500 ms before the end\n" IDLE
            "\n  101 wor_ker: blocked in read, at least 9.5 s\n" IDLE);
     synthetic_deinit(&c.s);
 }
@@ -185,8 +185,10 @@ static void test_without_waits(void **state)
     at(&c, 3000 * MS, synthetic_thread(&c.s, synthetic_process(&c.s, 300, "gone"), 300, "gone"), CPU, c.run, NO_LABELS, MS, false);
     c.s.processes.data[1].ended = true;
     expect(&c.s, "threads", plain,
-           HEAD("1 thread") "\n  100 MainThread: on CPU; last seen 9.0 s before the end\n" RUN
+           HEAD("1 thread") "\n  100 MainThread: last seen on CPU, 9.0 s before the end\n" RUN
            "\nNo waits were recorded (pycap record --wall): each thread is shown where it last ran.\n");
+    c.s.processes.data[0].ended = true;
+    expect(&c.s, "threads", plain, "No process was left at the end: 2 processes had ended.\n");
     synthetic_deinit(&c.s);
 }
 
@@ -216,7 +218,7 @@ static void test_kernel_states(void **state)
     at(&c, END - 40 * MS, c.worker, CPU, c.run, NO_LABELS, MS, false);
     expect(&c.s, "threads", plain,
            HEAD("6 threads")
-           "\n  104 starved: on CPU; last seen 4.0 s before the end\n" RUN
+           "\n  104 starved: last seen on CPU, 4.0 s before the end\n" RUN
            "\n  100 MainThread: waits for a lock, 10.5 s\n" IDLE
            "\n  101 wor_ker: stopped, 30 ms; last seen on CPU, 40 ms before the end\n" RUN
            "\n  102 none: uninterruptible, 4.0 s\n      no stack was taken\n"
@@ -241,8 +243,8 @@ static void test_tasks(void **state)
     at(&c, END, c.main, CPU, c.run, NO_LABELS, MS, false);
     assert_true(contains(&c.s, "threads", plain,
                          "\n  3 tasks that wait: who awaits others stands above them, each with its outermost call first\n"
-                         "\n  out_[1mer: awaits a task, at least 10.0 s\n      outer (app.py:11)\n"
-                         "    2 tasks: await a future, 400 ms\n      inner (2)\n        inner (app.py:21)\n"));
+                         "\n  out_[1mer: awaits a task, seen there for 10.0 s\n      outer (app.py:11)\n"
+                         "    2 tasks: await a future, seen there for 400 ms\n      inner (2)\n        inner (app.py:21)\n"));
     synthetic_deinit(&c.s);
 }
 
@@ -272,7 +274,7 @@ static void test_json(void **state)
     assert_string_equal(task, "now");
     assert_string_equal(does, "on CPU");
     assert_int_equal(json_unpack(json_array_get(threads, 0), "{s:s,s:s,s:i}", "state", &does, "stack_state", &stack, "seen_ns_ago", &ago), 0);
-    assert_string_equal(does, "on CPU");
+    assert_string_equal(does, "ran");
     assert_string_equal(stack, "blocked");
     assert_int_equal(ago, 500 * MS);
     name = json_string_value(json_object_get(json_array_get(json_object_get(json_array_get(threads, 0), "frames"), 0), "name"));

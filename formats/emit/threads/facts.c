@@ -29,7 +29,14 @@ const char *threads_state_of(const struct shown_thread *e)
 
     if (e->state && (e->slept_since || e->newest->stackless))
         return words[e->state->state];
-    return threads_states[e->still ? e->waits : EMIT_WAIT_NONE];
+    if (e->still)
+        return threads_states[e->waits];
+    return threads_is_there(e) && e->ago_ns <= THREADS_NOW_NS ? threads_states[EMIT_WAIT_NONE] : "ran";
+}
+
+bool threads_is_there(const struct shown_thread *e)
+{
+    return (e->still || e->waits == EMIT_WAIT_PREEMPTED) && !e->slept_since;
 }
 
 uint64_t threads_waited_ns(const struct shown_thread *e, bool *known)

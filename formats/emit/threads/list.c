@@ -208,7 +208,7 @@ static bool add_process(struct threads *t, const struct ends *ends, uint32_t pro
 }
 
 /* Adds the processes and threads that were there at the end, and notes how many other threads there were. */
-static bool add_threads(struct threads *t, const struct ends *ends, struct map *of_process)
+static bool add_threads(struct threads *t, const struct ends *ends, struct map *of_process, struct map *ended)
 {
     for (size_t i = 0; i < t->newest.count; i++) {
         const struct thread_newest *n = &t->newest.data[i];
@@ -216,8 +216,11 @@ static bool add_threads(struct threads *t, const struct ends *ends, struct map *
             continue;
         uint64_t end_ns = ends->of_host.data[ends->host_of[n->capture]].end_ns;
         struct shown_thread e = entry_of(t, (uint32_t)i, end_ns);
-        if (t->model->processes[e.process].ended)
+        if (t->model->processes[e.process].ended) {
+            if (!map_set(ended, e.process, 1))
+                return false;
             continue;
+        }
         uint64_t *at = map_get(of_process, e.process);
         if (!at && !add_process(t, ends, e.process, n->capture, &at, of_process))
             return false;
@@ -323,10 +326,12 @@ static bool take_states(struct threads *t)
 struct error *threads_list_make(struct threads *t)
 {
     struct ends ends = {0};
-    struct map of_process = {.limits = t->options.limits};
+    struct map of_process = {.limits = t->options.limits}, ended = {.limits = t->options.limits};
 
     bool good = limits_work(t->options.limits, 200 * (uint64_t)t->newest.count) && take_states(t) && ends_init(&ends, t) &&
-                add_threads(t, &ends, &of_process) && order(t);
+                add_threads(t, &ends, &of_process, &ended) && order(t);
+    t->list.ended = (uint32_t)ended.count;
+    map_deinit(&ended);
     ends_deinit(&ends);
     map_deinit(&of_process);
     return good ? threads_list_tasks(t) : error_no_memory();

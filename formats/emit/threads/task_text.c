@@ -131,7 +131,10 @@ static bool put_frames(const struct groups *g, const struct group *group, unsign
     return true;
 }
 
-/* A recording that only looked, as that of pycap dump, does not say how long tasks have waited that were there before. */
+/*
+ * Looks find a task at the same place, and do not tell whether it went on meanwhile and came back. A recording that only looked, as
+ * that of pycap dump, does not say how long tasks have been there that were there before.
+ */
 static void put_head(const struct groups *g, const struct group *group, unsigned indent, struct buf *out)
 {
     enum emit_wait waits = g->threads->list.tasks.data[group->task].waits;
@@ -148,7 +151,7 @@ static void put_head(const struct groups *g, const struct group *group, unsigned
                                                     : ": await%s a future",
                one ? "s" : "");
     if (!group->longer || !looked) {
-        buf_put_str(out, group->longer ? ", at least " : ", ");
+        buf_put_str(out, ", seen there for ");
         threads_put_between(group->least_ns, group->most_ns, out);
     }
     buf_put_u8(out, '\n');

@@ -68,7 +68,8 @@ static void put_state(const struct shown_thread *threads, uint32_t count, struct
 {
     uint64_t least_ns = UINT64_MAX, most_ns = 0, ago_least_ns = UINT64_MAX, ago_ns = 0;
     const struct shown_thread *e = threads;
-    bool by_kernel = e->slept_since || e->newest->stackless, known = true;
+    bool by_kernel = e->slept_since || e->newest->stackless, on_cpu = !by_kernel && (!e->still || e->waits == EMIT_WAIT_NONE);
+    bool known = true;
 
     for (uint32_t i = 0; i < count; i++) {
         uint64_t ns = threads_waited_ns(&threads[i], &known);
@@ -77,28 +78,31 @@ static void put_state(const struct shown_thread *threads, uint32_t count, struct
         ago_ns = threads[i].ago_ns > ago_ns ? threads[i].ago_ns : ago_ns;
         ago_least_ns = threads[i].ago_ns < ago_least_ns ? threads[i].ago_ns : ago_least_ns;
     }
+    bool is_now = e->newest->stackless || (threads_is_there(e) && ago_ns <= THREADS_NOW_NS);
     if (by_kernel)
         put_kernel_state(e, out);
-    else if (e->still)
+    else if (!on_cpu)
         put_wait(e, count > 1 ? OF_SEVERAL : OF_ONE, out);
-    else
+    else if (is_now)
         buf_put_str(out, "on CPU");
-    if (by_kernel ? most_ns != 0 : e->still && e->waits != EMIT_WAIT_NONE) {
+    if (by_kernel ? most_ns != 0 : !on_cpu && (known || most_ns >= NS_PER_MS)) {
         buf_put_str(out, known ? ", " : ", at least ");
         threads_put_between(least_ns, most_ns, out);
     }
-    if (e->holds_gil)
+    if (e->holds_gil && (is_now || !on_cpu))
         buf_put_str(out, ", holds the GIL");
-    bool there = (e->still || e->waits == EMIT_WAIT_PREEMPTED) && !e->slept_since; /* its stack is where it is */
-    if (e->newest->stackless || (there && ago_ns <= THREADS_NOW_NS))
+    if (is_now)
         return;
-    buf_put_str(out, "; last seen ");
+    /* A thread that was seen running, or whose wait is over, may have done anything since. */
+    buf_put_str(out, !on_cpu ? "; last seen " : e->still ? "last seen on CPU, " : "ran since it was last seen ");
     if (!e->still || e->slept_since) {
         put_wait(e, BEFORE, out);
         buf_put_str(out, ", ");
     }
     threads_put_between(ago_least_ns, ago_ns, out);
     buf_put_str(out, " before the end");
+    if (e->holds_gil && on_cpu)
+        buf_put_str(out, ", with the GIL");
 }
 
 /* ---- stacks ---- */
@@ -228,9 +232,13 @@ static void put_process(const struct threads *t, const struct threads_process *p
 /* What the recording does not say. */
 static void put_notes(const struct threads *t, struct buf *out)
 {
+    struct number n;
+
     if (!t->newest.count && !t->has_tasks)
         buf_put_str(out, "0 samples\n");
-    else if (!t->has_waits)
+    else if (!t->list.processes.count && t->list.ended)
+        buf_printf(out, "No process was left at the end: %s had ended.\n", counted(t->list.ended, "process", "processes", &n));
+    else if (!t->has_waits && t->list.processes.count)
         buf_put_str(out, "\nNo waits were recorded (pycap record --wall): each thread is shown where it last ran.\n");
     if (t->has_tasks && !t->tells_lasting)
         buf_put_str(out, "\nWhich tasks still waited at the end is not known: this recording does not say when a wait goes on.\n");

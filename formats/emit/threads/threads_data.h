@@ -74,6 +74,7 @@ struct threads_list {
     VEC(struct shown_thread) threads; /* process by process: those that run or want to run first */
     VEC(struct shown_task) tasks;     /* process by process: a task that awaits others stands before these */
     VEC(struct threads_process) processes;
+    uint32_t ended; /* processes that had samples, and are not in the list */
 };
 
 /* What was gathered, and how it is to be shown. */
