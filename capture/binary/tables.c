@@ -515,8 +515,8 @@ uint64_t tables_lacked(const struct tables *t)
     return t->numbers.lacked;
 }
 
-/* Those that are used, or will be, and those whose place one of these uses. */
-static void mark_those_that_stay(struct tables *t, bool (*is_used)(void *ctx, uint32_t number), void *ctx)
+/* Those that are used, or will be, and those whose place one of these uses. Returns whether there are others. */
+static bool mark_those_that_stay(struct tables *t, bool (*is_used)(void *ctx, uint32_t number), void *ctx)
 {
     for (uint32_t i = 0; i < t->entries.count; i++) {
         struct entry *e = &t->entries.data[i];
@@ -527,13 +527,19 @@ static void mark_those_that_stay(struct tables *t, bool (*is_used)(void *ctx, ui
         if (e->module && e->state == ENTRY_IN && e->stays)
             t->entries.data[e->place].stays = true;
     }
+    for (uint32_t i = 0; i < t->entries.count; i++) {
+        if (!t->entries.data[i].stays)
+            return true;
+    }
+    return false;
 }
 
 struct error *tables_reclaim(struct tables *t, bool (*is_used)(void *ctx, uint32_t number), void *ctx, uint64_t time_ns,
                              uint32_t *count)
 {
     *count = 0;
-    mark_those_that_stay(t, is_used, ctx);
+    if (!mark_those_that_stay(t, is_used, ctx))
+        return NULL;
     note_change(t);
     for (uint32_t i = 0; i < t->entries.count; i++) {
         struct entry *e = &t->entries.data[i];

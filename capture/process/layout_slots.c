@@ -65,6 +65,7 @@ void layout_slots_leave(struct layout_slots *l, struct quotas *quotas, uint32_t 
 
     if (s->payer == slot) {
         quota_give(quotas, slot, QUOTA_layouts, 1);
+        l->released_ns = time_ns; /* its user may bring another one */
         if (s->holders > 1) {
             quota_owe(quotas, heir, QUOTA_layouts, 1, time_ns);
             s->payer = heir;

@@ -26,7 +26,7 @@ struct layout_slot {
 /* {0} is empty. */
 struct layout_slots {
     struct layout_slot all[LAYOUT_SLOTS_MAX];
-    uint64_t released_ns; /* when the last holder of one left it, of the newest; 0: none was left */
+    uint64_t released_ns; /* when the last holder of one left it, or who pays for it, of the newest; 0: none was left */
 };
 
 /*

@@ -194,6 +194,12 @@ const char *process_unopened(const struct process *p)
     return NULL;
 }
 
+void process_replaced(struct process *p, uint64_t time_ns, bool cut)
+{
+    p->replaced_ns = time_ns > p->replaced_ns ? time_ns : p->replaced_ns;
+    p->cut_ns = cut && time_ns > p->cut_ns ? time_ns : p->cut_ns;
+}
+
 void process_listed(struct process *p, uint64_t time_ns)
 {
     if (p->lists[0].since_ns && p->lists[0].upto_ns == p->replaced_ns)
@@ -219,8 +225,9 @@ uint32_t process_trusted_frames(const struct process *p, const struct native_fra
     for (uint32_t i = 0; i + 1 < count; i++) {
         bool returns = !(frames[i].ip & NATIVE_EXACT);
         const struct code_mapping *m = code_mappings_find(&p->mappings, (frames[i].ip & NATIVE_ADDRESS) - returns);
-        /* Where there is nothing, only what was there before can have had rows. */
-        if (!m || (m->replaced_ns > upto_ns && m->replaced_ns <= taken_ns))
+        /* Where something was cut out, only that can have had rows. */
+        uint64_t replaced_ns = m ? m->replaced_ns : p->cut_ns;
+        if (replaced_ns > upto_ns && replaced_ns <= taken_ns)
             return i + 1;
     }
     return count;

@@ -60,6 +60,7 @@ struct process {
     uint64_t ended_ns;          /* 0: it lives */
     struct code_mappings mappings; /* executable ones as they are now; shared with its parent until one changes */
     uint64_t replaced_ns;          /* when addresses last got another meaning: code_mapping.replaced_ns, or they were cut out */
+    uint64_t cut_ns;               /* the latter alone */
     struct sampler_list lists[SAMPLER_LISTS_KEPT]; /* that the sampler has, and those before, newest first */
     struct map thread_index;      /* tid -> index */
     VEC(struct thread) threads;
@@ -120,6 +121,8 @@ const char *process_unopened(const struct process *p);
  * another one that the sampler had not been told of yet, it went on by the rows of the one before. `frames` are innermost first.
  */
 uint32_t process_trusted_frames(const struct process *p, const struct native_frame *frames, uint32_t count, uint64_t taken_ns);
+/* At `time_ns` some of its addresses got another meaning; `cut`: nothing is known of them any more. */
+void process_replaced(struct process *p, uint64_t time_ns, bool cut);
 /* The sampler has the mappings as they are now, since `time_ns`. */
 void process_listed(struct process *p, uint64_t time_ns);
 /* Whether a file that it maps is still being inspected, so that the process may turn out to run Python. */

@@ -266,9 +266,8 @@ static struct error *add_mapping(struct processes *p, struct process *process, c
         quota_refuse(p->quotas, process->slot, QUOTA_mappings, 1);
         process->unsure = true;
     }
-    uint64_t replaced_ns = added ? added->replaced_ns : result == CODE_MAPPINGS_CUT ? m->time_ns : 0;
-    if (replaced_ns > process->replaced_ns)
-        process->replaced_ns = replaced_ns;
+    if (added || result == CODE_MAPPINGS_CUT)
+        process_replaced(process, added ? added->replaced_ns : m->time_ns, !added);
     if (added)
         TRY(look_at(p, process, added));
     if (result != CODE_MAPPINGS_UNCHANGED)
@@ -340,7 +339,7 @@ struct error *processes_refuse_mapping(struct processes *p, struct process *proc
     process->unsure = true;
     if (result != CODE_MAPPINGS_CUT)
         return result == CODE_MAPPINGS_NO_MEMORY ? error_no_memory() : NULL;
-    process->replaced_ns = mapping->time_ns;
+    process_replaced(process, mapping->time_ns, true);
     return list_changed(p, process);
 }
 

@@ -38,6 +38,7 @@ static void inherit(struct process *child, const struct process *parent, uint64_
     child->python = parent->python;
     child->python_bias = parent->python_bias;
     child->replaced_ns = parent->replaced_ns;
+    child->cut_ns = parent->cut_ns;
     memcpy(child->lists, parent->lists, sizeof child->lists);
     code_mappings_share(&child->mappings, &parent->mappings, time_ns);
 }

@@ -164,8 +164,8 @@ static void say_unreachable(const struct session *s, const struct when_condition
     struct number n;
 
     if (c->fact == WHEN_CPU && c->limit >= s->cpu_count)
-        messages_line(s->o->messages, "--when '%s' is no event ever: that is %g CPUs, and %s sampled (cpu>%g%% means %g %% of one)", text,
-                      c->limit, counted(s->cpu_count, "is", "are", &n), c->limit, c->limit);
+        messages_line(s->o->messages, "--when '%s' is no event ever: that is %g CPUs, and %s sampled%s", text, c->limit,
+                      counted(s->cpu_count, "is", "are", &n), c->percent ? "" : " (with a % it is a share of one)");
 }
 
 void advice_at_start(struct session *s)
@@ -191,8 +191,8 @@ static const char *what_it_did_not(const struct session *s, const struct process
 
     for (uint32_t i = 0; i < s->events.count; i++)
         clock = clock || event_has_rate(s->events.list[i].source);
-    if (s->tasks && s->events.count == 1 && p) {
-        enum task_support support = task_reader_support(p);
+    if (s->tasks && s->events.count == 1) {
+        enum task_support support = p ? task_reader_support(p) : TASKS_NO_ASYNCIO;
         return support == TASKS_TOO_OLD   ? "runs CPython before 3.12, whose asyncio tasks cannot be looked at"
                : support == TASKS_UNKNOWN ? "runs a build of CPython of which it is not known where asyncio tasks are"
                                           : "had no asyncio task that waited when pycap looked";

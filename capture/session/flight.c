@@ -124,6 +124,7 @@ static struct error *end_part(struct session *s, uint64_t time_ns, enum session_
         TRY(trace_builder_read_all_memory(s->builder, now_ns()));
     }
     TRY(session_put_accounts(s, time_ns, account));
+    trace_builder_exits(s->builder);
     trace_builder_clock(s->builder);
     trace_writer_flush(s->writer);
     flight_store_count(f->store, trace_builder_file_samples(s->builder) - f->part_samples,

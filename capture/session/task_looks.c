@@ -245,6 +245,11 @@ static void add_cost(uint64_t *paid_until_ns, uint64_t now, uint64_t spent_ns, d
     *paid_until_ns += (uint64_t)((double)spent_ns / share);
 }
 
+static double all_share(const struct task_looks *l)
+{
+    return l->o.max_cpu > 0 ? l->o.max_cpu : ALL_SHARE;
+}
+
 /* Accounts for a look that began at these times, of the wall and of pycap's CPUs, and says when the next one is due. */
 static void pay(struct task_looks *l, struct note *n, uint64_t began_ns, uint64_t cpu_began_ns)
 {
@@ -254,7 +259,7 @@ static void pay(struct task_looks *l, struct note *n, uint64_t began_ns, uint64_
     spent_ns = (cpu_ns < spent_ns ? cpu_ns : spent_ns) + l->put_count * SAMPLE_NS;
     quota_owe(l->o.processes->quotas, n->owner.slot, QUOTA_task_us, spent_ns / NS_PER_US, began_ns);
     add_cost(&n->paid_until_ns, began_ns, spent_ns, PROCESS_SHARE);
-    add_cost(&l->paid_until_ns, began_ns, spent_ns, l->o.max_cpu > 0 ? l->o.max_cpu : ALL_SHARE);
+    add_cost(&l->paid_until_ns, began_ns, spent_ns, all_share(l));
     n->due_ns = began_ns + next_wait_ns(l);
     if (n->paid_until_ns > n->due_ns + PROCESS_AHEAD_NS)
         n->due_ns = n->paid_until_ns - PROCESS_AHEAD_NS;
@@ -386,7 +391,10 @@ uint64_t task_looks_due(const struct task_looks *l)
 
 struct error *task_looks_cut(struct task_looks *l, uint64_t time_ns)
 {
-    return task_waits_cut(l->waits, time_ns);
+    l->put_count = 0;
+    struct error *err = task_waits_cut(l->waits, time_ns);
+    add_cost(&l->paid_until_ns, time_ns, l->put_count * SAMPLE_NS, all_share(l));
+    return err;
 }
 
 struct error *task_looks_finish(struct task_looks *l, uint64_t time_ns)

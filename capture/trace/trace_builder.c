@@ -164,7 +164,7 @@ static void begin_epoch(struct trace_builder *b)
 static struct error *next_epoch(struct trace_builder *b, uint64_t time_ns)
 {
     TRY(trace_sources_end_epoch(b));
-    trace_writer_flush(b->o.writer); /* a clock stands behind the samples of the time before */
+    trace_builder_exits(b); /* later they cannot be told: each has its number in this epoch alone */
     trace_builder_clock(b);
     trace_writer_new_epoch(b->o.writer, time_ns);
     begin_epoch(b);
@@ -337,8 +337,7 @@ struct error *trace_builder_next_part(struct trace_builder *b, uint64_t time_ns)
     return next_epoch(b, time_ns);
 }
 
-/* Processes that have ended are in the table for a moment longer; nobody will say later that they had ended here. */
-static void put_exits(struct trace_builder *b)
+void trace_builder_exits(struct trace_builder *b)
 {
     for (size_t i = 0; i < b->notes.processes.count; i++) {
         const struct process_note *n = b->notes.processes.data[i];
@@ -351,8 +350,8 @@ static void put_exits(struct trace_builder *b)
 
 void trace_builder_end(struct trace_builder *b, uint64_t time_ns, uint32_t reason, uint64_t lost)
 {
-    put_exits(b);
     trace_builder_clock(b);
+    trace_builder_exits(b);
     struct trace_end record = {
         .time_ns = time_ns,
         .reason = reason,

@@ -51,6 +51,11 @@ uint64_t trace_builder_handled(const struct trace_builder *b, uint32_t event, ui
 uint64_t trace_builder_file_samples(const struct trace_builder *b);
 /* Writes what the clocks say now. */
 void trace_builder_clock(struct trace_builder *b);
+/*
+ * Writes which processes have ended: they are in the table for a moment longer, and not all will be told of later. It may be said
+ * twice.
+ */
+void trace_builder_exits(struct trace_builder *b);
 /* Writes the record that ends a file. `reason` is an enum trace_end_reason, `lost` the number of samples lost. */
 void trace_builder_end(struct trace_builder *b, uint64_t time_ns, uint32_t reason, uint64_t lost);
 

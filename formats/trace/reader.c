@@ -429,6 +429,7 @@ static bool take_record(struct trace_reader *r, struct trace_record *rec, struct
     rec->type = type->number;
     rec->epoch_number = r->epoch;
     rec->file_offset = r->block_offset;
+    rec->epoch_ends = !r->in_epoch;
     if (!trace_decode(bytes_of(payload, len), type, &r->ids, &r->scratch, &rec->epoch, fault) ||
         !trace_define(&r->ids, type, &rec->epoch, fault))
         return false;

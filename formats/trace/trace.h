@@ -291,6 +291,7 @@ struct trace_record {
     enum trace_type type;
     uint64_t epoch_number;
     uint64_t file_offset; /* of the block it stands in */
+    bool epoch_ends;      /* with that block */
     /* Of SAMPLES: the samples as they were decoded to be checked, valid until the next record; NULL where they are too many. */
     const struct trace_sample *checked_samples;
     union {

@@ -46,7 +46,7 @@ static const char *setting(const struct emit_capture *capture, const char *key)
 /* What is recorded, for people. Of other words a later version knows more. */
 static const char *scope_text(const char *scope)
 {
-    return !strcmp(scope, "pids") ? "chosen processes" : !strcmp(scope, "command") ? "a command" : !strcmp(scope, "all") ? "all processes" : scope;
+    return !strcmp(scope, "pids") ? "chosen processes" : !strcmp(scope, "command") ? "a command" : !strcmp(scope, "all") ? "host-wide" : scope;
 }
 
 /* "web1: chosen processes, at 99 Hz". */
@@ -100,14 +100,18 @@ static struct error *take_record(void *state, const struct consumer_file *file, 
         tell_recorded(c);
     if (rec->type == TRACE_loss)
         live_tally_loss(tally, rec->loss.reason, rec->loss.count);
+    if (rec->type == TRACE_epoch) /* of the next file, perhaps */
+        c->ending = NULL;
     if (rec->type == TRACE_end)
         c->ending = trace_value_meaning(TRACE_ENUM_end_reason, rec->end.reason);
     if (rec->type == TRACE_end && !c->ending)
         c->ending = "ended";
     live_tally_damages(tally, trace_reader_stats(file->reader)->damage_count);
-    /* In front of a block, all up to its time has come; anywhere else, samples from before may follow. */
-    if (rec->type == TRACE_clock && begins)
+    /* In a block of its own: all up to its time has come. Anywhere else samples from before may follow. */
+    if (rec->type == TRACE_clock && begins && !rec->epoch_ends)
         return live_tally_clock(tally, time_ns);
+    if (rec->type == TRACE_end)
+        live_tally_last(tally, time_ns);
     if (time_ns)
         live_tally_time(tally, time_ns);
     return NULL;
@@ -125,10 +129,11 @@ static struct error *end(void *state)
 {
     struct live_consumer *c = state;
 
-    char text[128];
+    char text[128] = "the trace breaks off here";
 
-    snprintf(text, sizeof text, "the recording %s", c->ending);
-    return live_tally_end(c->feed->tally, c->ending ? text : "the trace breaks off here");
+    if (c->ending)
+        snprintf(text, sizeof text, "the recording %s", c->ending);
+    return live_tally_end(c->feed->tally, text);
 }
 
 static bool has_enough(const void *state)

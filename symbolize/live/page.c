@@ -77,6 +77,17 @@ static enum amounts amounts_of(const struct live_figures *f, const struct live_v
     return v->measure == LIVE_WAITED || f->of.is_time || !*f->event ? SECONDS : f->of.is_bytes ? BYTES : COUNTS;
 }
 
+/* "1023.9 MiB" would be ten columns. */
+static void put_size(struct buf *out, const char *text)
+{
+    const char *point = strlen(text) > 9 ? strchr(text, '.') : NULL;
+
+    if (point)
+        buf_printf(out, "%*.*s%s ", 11 - (int)strlen(point), (int)(point - text), text, point + 2);
+    else
+        buf_printf(out, "%9s ", text);
+}
+
 /* In nine columns. */
 static void put_amount(struct buf *out, uint64_t amount, enum amounts are)
 {
@@ -86,7 +97,7 @@ static void put_amount(struct buf *out, uint64_t amount, enum amounts are)
     if (are == SECONDS)
         buf_printf(out, "%9.*f ", s < 100000 ? 2 : 0, s);
     else if (are == BYTES)
-        buf_printf(out, "%9s ", size_text(amount, &size));
+        put_size(out, size_text(amount, &size));
     else if (amount < 1000000000)
         buf_printf(out, "%9" PRIu64 " ", amount);
     else
@@ -202,7 +213,9 @@ static const char *why_empty(const struct live_figures *f, const struct live_vie
         return "  no row has that text in its name";
     if (v->measure == LIVE_WAITED)
         return f->has_waits ? "  nothing waited" : "  no waits are recorded: --wall does it";
-    if (*f->event && !f->is_time)
+    if (!*f->event)
+        return "  time on CPUs is not recorded: w shows who waits";
+    if (!f->is_time)
         return "  no sample yet";
     return f->has_waits ? "  nothing ran: w shows who waits" : "  nothing ran, and waits are not recorded: --wall does it";
 }

@@ -45,7 +45,9 @@ static void put_recorded(const struct live_figures *f, struct buf *out)
 /* How much there was of what is measured: "0.97 CPUs", "37.8 MiB/s of page-faults". */
 static void put_amount(const struct live_figures *f, double each_second, struct buf *out)
 {
-    if (f->is_time || !*f->event) {
+    if (!*f->event) {
+        return; /* only waits are recorded */
+    } else if (f->is_time) {
         buf_printf(out, "   %.2f CPUs", each_second / (double)NS_PER_S);
     } else if (f->of.is_task) {
         buf_printf(out, "   %.2f tasks wait", each_second / (double)NS_PER_S);
@@ -62,7 +64,7 @@ static bool put_rates(const struct live_figures *f, struct buf *out)
         buf_put_str(out, f->ended ? "nothing was recorded" : "waiting for samples");
         return true;
     }
-    double seconds = (double)NS_PER_S / (double)(f->length_ns ? f->length_ns : 1);
+    double seconds = f->length_ns ? (double)NS_PER_S / (double)f->length_ns : 0;
     buf_printf(out, "%.0f samples/s", (double)f->all.samples * seconds);
     put_amount(f, (double)f->all.ns[LIVE_RAN] * seconds, out);
     /* What was lost is missing in all figures but shares. */
@@ -75,7 +77,7 @@ static bool put_rates(const struct live_figures *f, struct buf *out)
 
 static bool put_waits(const struct live_figures *f, struct buf *out)
 {
-    /* What a program can do something about comes first: the edge of a narrow screen cuts the last ones. */
+    /* What a program can do something about comes first: for the last ones a narrow screen has no room. */
     static const struct {
         enum emit_wait wait;
         const char *name;

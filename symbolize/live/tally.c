@@ -173,10 +173,63 @@ static struct error *make_room(struct live_tally *t, uint64_t serial)
     return ok ? NULL : error_no_memory();
 }
 
+/* Copies a text, cut behind so many characters as surely have room. */
+static void copy_text(char *out, size_t size, const char *text)
+{
+    struct buf cut = {0};
+
+    columns_cut_end(&cut, text, strlen(text), (size - 1) / 4);
+    snprintf(out, size, "%s", buf_cstr(&cut));
+    buf_deinit(&cut);
+}
+
+static void spell(const struct emit_event *event, char out[LIVE_EVENT_BYTES])
+{
+    struct buf name = {0};
+
+    printable_put(&name, event->name);
+    copy_text(out, LIVE_EVENT_BYTES, buf_cstr(&name));
+    buf_deinit(&name);
+}
+
+/* CPU time where the trace has it; else its first event that is no time of waiting; else tasks. EVENT_UNKNOWN: it has none. */
+static uint32_t choose_event(const struct emit_model *m)
+{
+    uint32_t other = EVENT_UNKNOWN;
+
+    for (uint32_t i = 0; i < m->event_count; i++) {
+        const struct emit_event *event = &m->events[i];
+        if (emit_event_is_cpu(event))
+            return i;
+        if (emit_event_is_off_cpu(event) || event->is_blame)
+            continue;
+        if (other == EVENT_UNKNOWN || (m->events[other].is_task && !event->is_task))
+            other = i;
+    }
+    return other;
+}
+
+/* Once the trace has said which events it has. */
+static void choose(struct live_tally *t)
+{
+    const struct emit_model *m = t->model;
+    struct live_figures *f = &t->next;
+
+    t->measured = m ? choose_event(m) : EVENT_UNKNOWN;
+    if (t->measured == EVENT_UNKNOWN)
+        return;
+    spell(&m->events[t->measured], f->event);
+    f->of = m->events[t->measured];
+    f->of.name = f->of.unit = NULL;
+    f->is_time = emit_event_is_cpu(&f->of);
+}
+
 /* Shows the interval that was being counted, and begins the next. */
 static struct error *end_interval(struct live_tally *t)
 {
     TRY(count_entries(t));
+    if (!*t->next.event)
+        choose(t);
     for (int by = 0; by < LIVE_BYS; by++)
         live_cells_end_interval(&t->cells[by], t->serial);
     live_threads_end_interval(&t->threads, t->serial);
@@ -210,35 +263,6 @@ struct error *live_tally_model(struct live_tally *t, const struct emit_model *mo
     return err;
 }
 
-/* Copies a text, cut behind so many characters as surely have room. */
-static void copy_text(char *out, size_t size, const char *text)
-{
-    struct buf cut = {0};
-
-    columns_cut_end(&cut, text, strlen(text), (size - 1) / 4);
-    snprintf(out, size, "%s", buf_cstr(&cut));
-    buf_deinit(&cut);
-}
-
-static void spell(const struct emit_event *event, char out[LIVE_EVENT_BYTES])
-{
-    struct buf name = {0};
-
-    printable_put(&name, event->name);
-    copy_text(out, LIVE_EVENT_BYTES, buf_cstr(&name));
-    buf_deinit(&name);
-}
-
-/* CPU time where the trace has it; else what its first sample is of. */
-static uint32_t choose_event(const struct emit_model *m, uint32_t first)
-{
-    for (uint32_t i = 0; i < m->event_count; i++) {
-        if (emit_event_is_cpu(&m->events[i]))
-            return i;
-    }
-    return first;
-}
-
 /* Is it the event that is shown as LIVE_RAN? There is one, whose number may be another one in each model. */
 static bool is_measured(struct live_tally *t, uint32_t event)
 {
@@ -246,13 +270,8 @@ static bool is_measured(struct live_tally *t, uint32_t event)
     struct live_figures *f = &t->next;
     char name[LIVE_EVENT_BYTES];
 
-    if (!*f->event) {
-        t->measured = choose_event(m, event);
-        spell(&m->events[t->measured], f->event);
-        f->of = m->events[t->measured];
-        f->of.name = f->of.unit = NULL;
-        f->is_time = emit_event_is_cpu(&f->of);
-    }
+    if (!*f->event)
+        choose(t);
     for (uint32_t i = 0; t->measured == EVENT_UNKNOWN && i < m->event_count; i++) {
         spell(&m->events[i], name);
         if (!strcmp(name, f->event))
@@ -373,6 +392,11 @@ struct error *live_tally_clock(struct live_tally *t, uint64_t ns)
     t->clock_ns = ns;
     note_time(t, ns);
     return end_if_over(t);
+}
+
+void live_tally_last(struct live_tally *t, uint64_t ns)
+{
+    note_time(t, ns);
 }
 
 void live_tally_loss(struct live_tally *t, uint32_t reason, uint64_t count)

@@ -67,6 +67,8 @@ void live_tally_time(struct live_tally *t, uint64_t ns);
 struct error *live_tally_block(struct live_tally *t);
 /* All up to `ns` has come. */
 struct error *live_tally_clock(struct live_tally *t, uint64_t ns);
+/* The recording ended at `ns`; what comes still is of before. */
+void live_tally_last(struct live_tally *t, uint64_t ns);
 void live_tally_loss(struct live_tally *t, uint32_t reason, uint64_t count);
 void live_tally_damages(struct live_tally *t, uint64_t count);
 void live_tally_recorded(struct live_tally *t, const char *text);

@@ -270,10 +270,11 @@ def test_first_view(screen, stream, busy):
     expect_end(screen)
 
 
-@pytest.mark.parametrize("what, says", [("nothing", "is empty"), ("text", "is not a pycap trace")])
-def test_no_trace(screen, tmp_path, what, says):
+@pytest.mark.parametrize("what, says", [("nothing", "is empty"), ("text", "is not a pycap trace"),
+                                        ("cut", "nothing of it could be read")])
+def test_no_trace(screen, busy, tmp_path, what, says):
     """What is no trace is an ordinary message: the screen is not taken."""
-    (tmp_path / "t").write_text("" if what == "nothing" else "hello\n" * 100)
+    (tmp_path / "t").write_bytes({"nothing": b"", "text": b"hello\n" * 100, "cut": busy.read_bytes()[:200]}[what])
     screen.wait(r"^\$ *$")
     screen.type(f"echo here; {PYSYM} -f live - <t; echo \"code $?\"")
     screen.press("Enter")
@@ -300,12 +301,13 @@ def test_refuses(make, pysym, tmp_path):  # noqa: F811
     assert process.returncode == 2 and "takes keys from the terminal" in err
 
 
-def test_unknown_terminal(screen, busy):
+@pytest.mark.parametrize("kind", ["nonsense", "dumb"])
+def test_unknown_terminal(screen, busy, kind):
     screen.wait(r"^\$ *$")
-    screen.type(f"TERM=nonsense {PYSYM} -f live {busy}; echo \"code $?\"")
+    screen.type(f"TERM={kind} {PYSYM} -f live {busy}; echo \"code $?\"")
     screen.press("Enter")
     text = screen.wait("^code ")
-    assert "TERM is 'nonsense'" in text.replace("\n", "") and "code 2" in text, text
+    assert f"TERM is '{kind}'" in text.replace("\n", "") and "code 2" in text, text
 
 
 def peak_kib(pid):

@@ -54,6 +54,13 @@ def record_pid(needs_bpf, pycap, tmp_path):
     return run
 
 
+def test_who_has_ended(record, pysym):
+    """Also in the last moment of the recording: then nothing is said of its threads."""
+    trace = record(PYTHON, "-c", "import time\nwhile time.process_time() < 0.5: pass", options=("--wall",))
+    assert good(pysym(trace, "-f", "threads")) == "No process was left at the end: 1 process had ended.\n"
+    assert json.loads(good(pysym(trace, "-f", "threads", "--json")))["processes"] == []
+
+
 # ---- a recording that is there ----
 
 def test_a_real_server(pysym):

@@ -375,7 +375,7 @@ static void test_trusted_frames(void **state)
     add(&p.mappings, &pool, 0x5000, 3, "/c");
     assert_int_equal(process_trusted_frames(&p, frames, 4, 120), 4);
     add(&p.mappings, &pool, 0x3000, 110, "/d");
-    p.replaced_ns = 110;
+    process_replaced(&p, 110, false);
     assert_int_equal(process_trusted_frames(&p, frames, 4, 120), 2);
     assert_int_equal(process_trusted_frames(&p, frames + 2, 2, 120), 2);
     assert_int_equal(process_trusted_frames(&p, frames, 4, 105), 4); /* of before */
@@ -384,14 +384,15 @@ static void test_trusted_frames(void **state)
     assert_int_equal(process_trusted_frames(&p, frames, 4, 140), 4);
     assert_int_equal(process_trusted_frames(&p, frames, 4, 120), 2);
     /* Something that is not known lies there now. */
-    p.replaced_ns = 150;
+    process_replaced(&p, 150, true);
     assert_int_equal(code_mappings_cut(&p.mappings, &pool, 0x1000, 0x1000), CODE_MAPPINGS_CUT);
     assert_int_equal(process_trusted_frames(&p, frames, 4, 160), 1);
     assert_int_equal(process_trusted_frames(&p, frames, 1, 160), 1);
+    assert_int_equal(process_trusted_frames(&p, frames, 4, 145), 4); /* before that */
     /* Of a sample that is older than the lists that are kept, nothing that was replaced is trusted. */
     add(&p.mappings, &pool, 0x1000, 160, "/a");
     for (uint64_t ns = 200; ns < 200 + SAMPLER_LISTS_KEPT; ns++) {
-        p.replaced_ns = ns - 10;
+        process_replaced(&p, ns - 10, false);
         process_listed(&p, ns);
     }
     assert_int_equal(process_trusted_frames(&p, frames, 4, 199), 2);

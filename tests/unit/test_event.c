@@ -352,6 +352,7 @@ static void test_reasons(void **state)
     assert_refused("usdt:python:gc__start", 0, 0, "probes write into the code");
     assert_refused("uprobes:x", 0, 0, "probes write into the code");
     assert_refused("uprobe/config=1/", 0, 0, "probes write into the code");
+    assert_refused("uprobe:/usr/bin/python3:foo", 0, 0, "probes write into the code");
     assert_refused("kprobes:do_sys_open", 0, 0, "probes write into the code");
     assert_refused("intel_pt//", 0, 0, "event 'intel_pt//' is refused: such a PMU records all that a CPU does");
     assert_refused("arm_spe_0/event_filter=2/", 0, 0, "takes its samples into a buffer of its own");

@@ -58,7 +58,7 @@ static void test_shared(void **state)
     assert_true(layout_slots_wants_heir(&slots, a, 0));
     assert_false(layout_slots_wants_heir(&slots, a, 1));
     leave(a, 0, 1, 2 * (uint64_t)S);
-    assert_false(layout_slots_may_have_room(&slots, 0));
+    assert_true(layout_slots_may_have_room(&slots, 2 * (uint64_t)S)); /* in his quota */
     assert_false(layout_slots_wants_heir(&slots, a, 1));
     leave(a, 1, 0, 2 * (uint64_t)S);
     /* It is given to nobody else as long as a child may have it, but to one that is equal. */

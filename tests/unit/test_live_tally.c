@@ -442,6 +442,12 @@ static void test_paced(void **state)
         assert_int_equal(f->all.samples, 9);
         assert_int_equal(f->length_ns, 999 * NS_PER_MS);
     }
+    /* The last one lasts as long as the recording. */
+    live_tally_last(t, 1000 * NS_PER_S + 4800 * NS_PER_MS);
+    add_sample(t, 4500, EVENT_CPU, 0, STACK_WORK);
+    assert_null(live_tally_end(t, "over"));
+    assert_int_equal(f->serial, serial + 1);
+    assert_int_equal(f->all.samples, 1);
     assert_null(live_tally_model(t, NULL));
     live_tally_destroy(t);
 }

@@ -218,7 +218,7 @@ static void test_kernel_states(void **state)
     at(&c, END - 40 * MS, c.worker, CPU, c.run, NO_LABELS, MS, false);
     expect(&c.s, "threads", plain,
            HEAD("6 threads")
-           "\n  104 starved: last seen on CPU, 4.0 s before the end\n" RUN
+           "\n  104 starved: on CPU or in a run queue; last seen on CPU, 4.0 s before the end\n" RUN
            "\n  100 MainThread: waits for a lock, 10.5 s\n" IDLE
            "\n  101 wor_ker: stopped, 30 ms; last seen on CPU, 40 ms before the end\n" RUN
            "\n  102 none: uninterruptible, 4.0 s\n      no stack was taken\n"

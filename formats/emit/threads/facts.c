@@ -29,9 +29,10 @@ const char *threads_state_of(const struct shown_thread *e)
 
     if (e->state && (e->slept_since || e->newest->stackless))
         return words[e->state->state];
-    if (e->still)
+    if (e->still && e->waits != EMIT_WAIT_NONE)
         return threads_states[e->waits];
-    return threads_is_there(e) && e->ago_ns <= THREADS_NOW_NS ? threads_states[EMIT_WAIT_NONE] : "ran";
+    bool is_now = threads_is_there(e) && e->ago_ns <= THREADS_NOW_NS;
+    return is_now || (e->state && e->state->state == EMIT_STATE_RUNS) ? threads_states[EMIT_WAIT_NONE] : "ran";
 }
 
 bool threads_is_there(const struct shown_thread *e)

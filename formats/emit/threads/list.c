@@ -233,7 +233,10 @@ static bool add_threads(struct threads *t, const struct ends *ends, struct map *
         const struct task_newest *n = &t->tasks.list.data[i];
         uint32_t process = t->model->threads[n->thread].process;
         uint64_t *at = map_get(of_process, process);
-        if (n->lasts && !at && !t->model->processes[process].ended && !add_process(t, ends, process, n->capture, &at, of_process))
+        bool is_over = t->model->processes[process].ended;
+        if (is_over && !map_set(ended, process, 1))
+            return false;
+        if (n->lasts && !at && !is_over && !add_process(t, ends, process, n->capture, &at, of_process))
             return false;
     }
     return true;

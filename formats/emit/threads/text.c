@@ -79,7 +79,8 @@ static void put_state(const struct shown_thread *threads, uint32_t count, struct
         ago_least_ns = threads[i].ago_ns < ago_least_ns ? threads[i].ago_ns : ago_least_ns;
     }
     bool is_now = e->newest->stackless || (threads_is_there(e) && ago_ns <= THREADS_NOW_NS);
-    if (by_kernel)
+    bool runs = on_cpu && !is_now && e->state && e->state->state == EMIT_STATE_RUNS; /* that is all that is known */
+    if (by_kernel || runs)
         put_kernel_state(e, out);
     else if (!on_cpu)
         put_wait(e, count > 1 ? OF_SEVERAL : OF_ONE, out);
@@ -89,19 +90,19 @@ static void put_state(const struct shown_thread *threads, uint32_t count, struct
         buf_put_str(out, known ? ", " : ", at least ");
         threads_put_between(least_ns, most_ns, out);
     }
-    if (e->holds_gil && (is_now || !on_cpu))
+    if (e->holds_gil && (is_now || runs || !on_cpu))
         buf_put_str(out, ", holds the GIL");
     if (is_now)
         return;
     /* A thread that was seen running, or whose wait is over, may have done anything since. */
-    buf_put_str(out, !on_cpu ? "; last seen " : e->still ? "last seen on CPU, " : "ran since it was last seen ");
-    if (!e->still || e->slept_since) {
-        put_wait(e, BEFORE, out);
+    buf_put_str(out, !on_cpu || runs ? "; last seen " : e->still ? "last seen " : "ran since it was last seen ");
+    if (on_cpu || !e->still || e->slept_since) {
+        put_wait(e, BEFORE, out); /* of one that ran: "on CPU" */
         buf_put_str(out, ", ");
     }
     threads_put_between(ago_least_ns, ago_ns, out);
     buf_put_str(out, " before the end");
-    if (e->holds_gil && on_cpu)
+    if (e->holds_gil && on_cpu && !runs)
         buf_put_str(out, ", with the GIL");
 }
 
@@ -238,6 +239,8 @@ static void put_notes(const struct threads *t, struct buf *out)
         buf_put_str(out, "0 samples\n");
     else if (!t->list.processes.count && t->list.ended)
         buf_printf(out, "No process was left at the end: %s had ended.\n", counted(t->list.ended, "process", "processes", &n));
+    else if (!t->list.processes.count)
+        buf_put_str(out, "No thread had a sample, and no task waited at the end.\n");
     else if (!t->has_waits && t->list.processes.count)
         buf_put_str(out, "\nNo waits were recorded (pycap record --wall): each thread is shown where it last ran.\n");
     if (t->has_tasks && !t->tells_lasting)
