@@ -159,7 +159,7 @@ def test_figures_are_of_their_interval(pycap, pysym, program, tmp_path):
 def test_end_of_the_recording(screen, program):
     """The last figures stay until they have been seen."""
     begin(screen, program, "-d", "3")
-    screen.wait("has ended")
+    screen.wait("the recording ended when its duration was over")
     assert "burn (burn_for" in screen.text()
     screen.press("q")
     expect_end(screen, r"\d+", program)
