@@ -10,7 +10,7 @@
 #include "formats/base/size_text.h"
 #include "symbolize/live/page_head.h"
 
-enum { LEAST_ROWS = 3, LEAST_COLUMNS = 20, NARROW_COLUMNS = 60 };
+enum { LEAST_ROWS = 3, LEAST_COLUMNS = 20, NARROW_COLUMNS = 60, NUMBER_COLUMNS = 10 }; /* of a pid, with what stands around it */
 
 void live_page_deinit(struct live_page *p)
 {
@@ -176,9 +176,9 @@ static void put_waits(struct buf *out, const struct live_figures *f, const struc
 /* A name, as much of it as has room, and its number. */
 static void put_name(struct buf *out, const char *name, uint32_t number, size_t room)
 {
-    enum { NUMBER = 10, LEAST = 15 };
+    enum { LEAST = 15 };
 
-    columns_cut(out, name, strlen(name), room > NUMBER + LEAST ? room - NUMBER : LEAST);
+    columns_cut(out, name, strlen(name), room > NUMBER_COLUMNS + LEAST ? room - NUMBER_COLUMNS : LEAST);
     buf_printf(out, " %u", number);
 }
 
@@ -201,9 +201,11 @@ static void put_thread_row(const struct live_tally *t, const struct live_view *v
     } else if (v->table == LIVE_PROCESSES) {
         put_name(out, thread->process, thread->pid, room);
     } else {
-        put_name(out, thread->name, thread->tid, room / 2);
+        size_t process = columns_of(thread->process, strlen(thread->process)) + NUMBER_COLUMNS;
+        process = process < room / 2 ? process : room / 2;
+        put_name(out, thread->name, thread->tid, room - process);
         buf_put_str(out, ", ");
-        put_name(out, thread->process, thread->pid, room / 2);
+        put_name(out, thread->process, thread->pid, process);
     }
 }
 
