@@ -58,17 +58,17 @@ def test_a_child_has_its_own(taken):
 def test_the_first_call_after_attaching(way, function, mib, needs_bpf, pysym, tmp_path):
     """What mremap gives is the difference to what there was, which was before the recording. What mmap gives is all new."""
     trace, status = tmp_path / "t.bin", tmp_path / "status.json"
-    with subprocess.Popen([PYTHON, PROGRAM, "64", way], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as program, \
-            subprocess.Popen([PYCAP, "record", "-e", "memory-growth", "-o", trace, "--status", status, "-p", str(program.pid)],
-                             stderr=subprocess.PIPE, text=True) as recorder:
-        assert program.stdout.readline() == "ready\n"
-        while not status.exists():  # it is written when all is recorded
-            assert recorder.poll() is None
-            time.sleep(0.1)
-        program.stdin.write("go\n")
-        program.stdin.close()
-        told = json.loads(program.stdout.readline())
-        assert recorder.wait(60) == 0, recorder.stderr.read()
+    with subprocess.Popen([PYTHON, PROGRAM, "64", way], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as program:
+        assert program.stdout.readline() == "ready\n"  # what its start takes would be part of the first sample
+        with subprocess.Popen([PYCAP, "record", "-e", "memory-growth", "-o", trace, "--status", status, "-p", str(program.pid)],
+                              stderr=subprocess.PIPE, text=True) as recorder:
+            while not status.exists():  # it is written when all is recorded
+                assert recorder.poll() is None
+                time.sleep(0.1)
+            program.stdin.write("go\n")
+            program.stdin.close()
+            told = json.loads(program.stdout.readline())
+            assert recorder.wait(60) == 0, recorder.stderr.read()
     assert told["grown"] == mib * MIB
     folded = pysym(trace, "-f", "folded", *GROWTH).stdout
     assert sum(int(line.rsplit(" ", 1)[1]) for line in folded.splitlines() if function in line) == mib * MIB
