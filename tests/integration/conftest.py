@@ -190,8 +190,7 @@ PYTHON = "/usr/bin/python3"  # of tests that are not about interpreters
 @pytest.fixture
 def place():
     """A folder that every user reaches and writes into."""
-    path = pathlib.Path(subprocess.run(["mktemp", "-d", "/tmp/pycap-test-XXXXXX"], capture_output=True, text=True,
-                                       check=True).stdout.strip())
+    path = pathlib.Path(tempfile.mkdtemp(prefix="pycap-test-", dir="/tmp"))
     os.chmod(path, 0o777)
     yield path
     shutil.rmtree(path)

@@ -67,8 +67,7 @@ def test_idle(record, idle):
 def test_idle_without_a_clock(record, idle):
     """What has no ticks did not miss one."""
     said = record("-d", "0.3", "-e", "task-wait", "-p", idle, status=1)
-    assert re.search(rf"process {idle} \(python3\) (had no asyncio task that waited when pycap looked|runs CPython before 3\.12, "
-                     "whose asyncio tasks cannot be looked at)\n", said), said
+    assert f"process {idle} (python3) runs CPython before 3.12, whose asyncio tasks cannot be looked at\n" in said
     said = record("-d", "0.3", "-e", "page-faults", "-p", idle, status=1)
     assert f"process {idle} (python3) did nothing that the events count\n" in said
 

@@ -91,7 +91,8 @@ def test_nothing_happens(pycap, tmp_path):
     """
     A fifth of the limit, all the time: no file, also with other conditions beside it. For longer than the interpreter takes to start.
     """
-    paths, said = stand_by(pycap, tmp_path, "nothing", "--wall", "--when", "cpu>50%,for=1s", "--when", "gil>1", "--when", "runq>5", "--when", "cpu>900")
+    paths, said = stand_by(pycap, tmp_path, "nothing", "--wall", "--when", "cpu>50%,for=1s", "--when", "gil>1", "--when", "runq>5",
+                           "--when", "cpu>900")
     assert "--when 'cpu>900' is no event ever: that is 900 CPUs" in said and said.count("no event ever") == 1, said
     assert not paths and "nothing was written: there was no event (SIGUSR1, or a condition of --when)" in said, said
 
