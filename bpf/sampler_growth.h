@@ -5,8 +5,9 @@
  * The kernel calls `grew` at the end of mmap, munmap, mremap, brk and mprotect, in the thread that made the call. What a new
  * mapping gives is known by its arguments. What the others give depends on what was there: the kernel counts it
  * (mm->data_vm, VmData in /proc/PID/status), so the count is kept when the call begins (`grows`), and the change since then
- * is this call's, within what its arguments allow. Where another thread's call ends meanwhile, either may be given some of what the
- * other gave, or both may, but no more than their own arguments allow; no later call is affected. Not residency is counted but mappings, so sizes of pages do not matter.
+ * is this call's, within what its arguments allow. Where another thread's call ends meanwhile, either may be given some of
+ * what the other gave, or both may, but no more than their own arguments allow; no later call is affected. Not residency is
+ * counted but mappings, so sizes of pages do not matter.
  *
  * A sample has the stack of a call that gave memory, and user space is told what is given back (struct wire_unmap): what was
  * so soon after it was taken is no growth (capture/session/growth.h). While a process has samples of the last moments there

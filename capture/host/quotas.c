@@ -248,25 +248,22 @@ static void use(struct quotas *q, struct account *a, enum quota kind, uint64_t a
     q->pool[kind].used += amount;
 }
 
-bool quota_take(struct quotas *q, uint32_t slot, enum quota kind, uint64_t amount, uint64_t time_ns)
+bool quota_try(struct quotas *q, uint32_t slot, enum quota kind, uint64_t amount, uint64_t time_ns)
 {
     struct account *a = find_account(q, slot);
 
-    if (!a)
+    if (!a || !has_room(q, a, kind, amount, time_ns))
         return false;
-    if (!has_room(q, a, kind, amount, time_ns)) {
-        quota_refuse(q, slot, kind, 1);
-        return false;
-    }
     use(q, a, kind, amount);
     return true;
 }
 
-bool quota_has_room(struct quotas *q, uint32_t slot, enum quota kind, uint64_t amount, uint64_t time_ns)
+bool quota_take(struct quotas *q, uint32_t slot, enum quota kind, uint64_t amount, uint64_t time_ns)
 {
-    struct account *a = find_account(q, slot);
+    bool taken = quota_try(q, slot, kind, amount, time_ns);
 
-    return a && has_room(q, a, kind, amount, time_ns);
+    quota_refuse(q, slot, kind, !taken);
+    return taken;
 }
 
 bool quota_owe(struct quotas *q, uint32_t slot, enum quota kind, uint64_t amount, uint64_t time_ns)

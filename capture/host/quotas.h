@@ -51,8 +51,8 @@ void quotas_end(struct quotas *q, uint32_t slot);
  * `time_ns` is CLOCK_MONOTONIC, and may go back a little. A slot without a process is refused.
  */
 bool quota_take(struct quotas *q, uint32_t slot, enum quota kind, uint64_t amount, uint64_t time_ns);
-/* Whether quota_take() would take it. Nothing is counted. */
-bool quota_has_room(struct quotas *q, uint32_t slot, enum quota kind, uint64_t amount, uint64_t time_ns);
+/* The same, but a refusal is not counted. */
+bool quota_try(struct quotas *q, uint32_t slot, enum quota kind, uint64_t amount, uint64_t time_ns);
 /*
  * Takes what was used already, beyond the limits if need be: for work of which only its end shows how much it was. False:
  * the process may take no more for now. Nothing is counted as refused.

@@ -40,7 +40,7 @@ uint32_t layout_slots_take(struct layout_slots *l, struct quotas *quotas, uint32
         return LAYOUT_NONE;
     struct layout_slot *s = &l->all[index];
     if (!s->holders) {
-        if (!quota_has_room(quotas, slot, QUOTA_layouts, 1, time_ns) || !quota_take(quotas, slot, QUOTA_layouts, 1, time_ns))
+        if (!quota_try(quotas, slot, QUOTA_layouts, 1, time_ns))
             return LAYOUT_NONE;
         *s = (struct layout_slot){.layout = *layout, .payer = slot};
     }

@@ -272,9 +272,8 @@ static struct error *retry(struct process_sampling *s, uint64_t time_ns)
     bool full = false, layouts = layout_slots_may_have_room(&s->layouts, s->retried_ns);
     size_t kept = 0;
 
-    if (!s->left_out.count || time_ns < s->retry_ns)
+    if (!s->left_out.count || time_ns < s->retried_ns + RETRY_NS)
         return NULL;
-    s->retry_ns = time_ns + RETRY_NS;
     s->retried_ns = time_ns;
     for (size_t i = 0; i < s->left_out.count; i++) {
         uint32_t slot = s->left_out.data[i];

@@ -62,9 +62,8 @@ struct process_sampling {
     uint64_t last_place; /* the last id */
     VEC(uint32_t) changed;                 /* slots, maybe of processes that no longer are */
     VEC(uint32_t) left_out;                /* slots, maybe of processes that no longer are */
-    uint64_t retry_ns;   /* when those are tried again */
+    uint64_t retried_ns; /* when those were last tried again */
     struct layout_slots layouts;
-    uint64_t retried_ns; /* when processes that were left out were last tried again */
     uint64_t left_out_ever;
     uint64_t due_ns;     /* when the first of `changed` is to be copied */
     uint32_t python_count;  /* Python processes that are sampled now */

@@ -9,7 +9,6 @@
 #include "capture/host/messages.h"
 #include "capture/session/flight.h"
 #include "capture/session/session_drain.h"
-#include "capture/session/session_reader.h"
 #include "capture/session/session_files.h"
 
 /* Kept of code objects; a large host's programs have some 15 MiB. */

@@ -186,7 +186,7 @@ static struct error *on_proc_message(void *ctx, const void *message, uint32_t le
 /* Whether what is written now is soon seen by a reader. */
 static bool is_shown_soon(const struct session *s)
 {
-    return s->outputs && outputs_is_stream(s->outputs) && now_ns() + FLUSH_SOON_NS >= s->flushed_ns + FLUSH_NS;
+    return session_has_reader(s) && now_ns() + FLUSH_SOON_NS >= s->flushed_ns + FLUSH_NS;
 }
 
 static uint64_t piece_ns(const struct session *s)

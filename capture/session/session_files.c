@@ -8,7 +8,6 @@
 #include "capture/session/flight.h"
 #include "capture/session/session_accounts.h"
 #include "capture/session/session_drain.h"
-#include "capture/session/session_reader.h"
 #include "capture/trace/trace_memory.h"
 
 uint64_t session_bytes(const struct session *s)

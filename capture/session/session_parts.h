@@ -118,4 +118,10 @@ struct session {
     char *missing; /* names of the capabilities that pycap lacks; NULL: it lacks none */
 };
 
+/* Whether the output is a pipe or a device. */
+static inline bool session_has_reader(const struct session *s)
+{
+    return s->outputs && outputs_is_stream(s->outputs);
+}
+
 #endif

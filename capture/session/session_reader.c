@@ -10,11 +10,6 @@
 /* How often it is asked for. */
 #define ASK_NS (100 * NS_PER_MS)
 
-bool session_has_reader(const struct session *s)
-{
-    return s->outputs && outputs_is_stream(s->outputs);
-}
-
 /* The next message begins an epoch. */
 static void go_on(struct session *s)
 {

@@ -18,7 +18,5 @@ struct error *session_drain_for_reader(struct session *s);
  * Any other error is returned.
  */
 struct error *session_forgive_reader(struct session *s, struct error *err);
-/* Whether the output is a pipe or a device. */
-bool session_has_reader(const struct session *s);
 
 #endif

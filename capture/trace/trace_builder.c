@@ -230,14 +230,21 @@ static void on_mapped(void *ctx, struct process *p, struct code_mapping *m)
         trace_define_mapping(b, n, m);
 }
 
+/* The process must have its record in this epoch. */
+static void put_exit(struct trace_builder *b, const struct process_note *n, uint64_t time_ns)
+{
+    struct trace_process_exit record = {.process = n->record.id, .time_ns = time_ns};
+
+    trace_writer_put(b->o.writer, TRACE_process_exit, &record);
+}
+
 static void on_ended(void *ctx, struct process *p, uint64_t time_ns)
 {
     struct trace_builder *b = ctx;
     struct process_note *n = trace_notes_find(&b->notes, p);
 
     if (n && n->record.epoch == b->epoch) {
-        struct trace_process_exit record = {.process = n->record.id, .time_ns = time_ns};
-        trace_writer_put(b->o.writer, TRACE_process_exit, &record);
+        put_exit(b, n, time_ns);
         /* An error here (out of memory) costs only names of generated code; it will be reported elsewhere. */
         if (n->perf_map.epoch == b->epoch)
             error_destroy(put_perf_map(b, n, time_ns));
@@ -341,10 +348,8 @@ void trace_builder_exits(struct trace_builder *b)
 {
     for (size_t i = 0; i < b->notes.processes.count; i++) {
         const struct process_note *n = b->notes.processes.data[i];
-        if (!n || !n->process->ended_ns || n->record.epoch != b->epoch)
-            continue;
-        struct trace_process_exit record = {.process = n->record.id, .time_ns = n->process->ended_ns};
-        trace_writer_put(b->o.writer, TRACE_process_exit, &record);
+        if (n && n->process->ended_ns && n->record.epoch == b->epoch)
+            put_exit(b, n, n->process->ended_ns);
     }
 }
 

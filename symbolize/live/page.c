@@ -152,14 +152,15 @@ static void put_function_row(struct live_page *p, const struct live_tally *t, co
 
 static void put_thread_titles(struct buf *out, const struct live_figures *f, const struct live_view *v, bool narrow)
 {
-    buf_put_str(out, f->is_time || !*f->event ? " %CPU " : "%part ");
+    buf_put_str(out, live_figures_are_cpu(f) || !*f->event ? " %CPU " : "%part ");
     if (!narrow) {
         buf_put_str(out, "%held ");
         if (f->has_waits)
             buf_put_str(out, "%wGIL %lock %runq %wait ");
     }
-    buf_printf(out, "%s%s", v->measure == LIVE_WAITED ? " waited s " : f->is_time ? "    CPU s " : amounts_of(f, v) == SECONDS ? "  total s " : "    total ",
-               v->table == LIVE_PROCESSES ? "process" : "thread, process");
+    bool seconds = amounts_of(f, v) == SECONDS;
+    buf_put_str(out, v->measure == LIVE_WAITED ? " waited s " : live_figures_are_cpu(f) ? "    CPU s " : seconds ? "  total s " : "    total ");
+    buf_put_str(out, v->table == LIVE_PROCESSES ? "process" : "thread, process");
 }
 
 static void put_waits(struct buf *out, const struct live_figures *f, const struct live_deeds *d)
@@ -188,7 +189,7 @@ static void put_thread_row(const struct live_tally *t, const struct live_view *v
     const struct live_figures *f = live_tally_figures(t);
     const struct live_thread *thread = &live_tally_threads(t)->list.data[row->number];
 
-    put_narrow_share(out, row->deeds.ns[LIVE_RAN], f->is_time ? f->length_ns : f->all.ns[LIVE_RAN]);
+    put_narrow_share(out, row->deeds.ns[LIVE_RAN], live_figures_are_cpu(f) ? f->length_ns : f->all.ns[LIVE_RAN]);
     if (!narrow) {
         put_narrow_share(out, row->deeds.gil_held_ns, f->length_ns);
         if (f->has_waits)
@@ -217,7 +218,7 @@ static const char *why_empty(const struct live_figures *f, const struct live_vie
         return f->has_waits ? "  nothing waited" : "  no waits are recorded: --wall does it";
     if (!*f->event)
         return "  time on CPUs is not recorded: w shows who waits";
-    if (!f->is_time)
+    if (!live_figures_are_cpu(f))
         return "  no sample yet";
     return f->has_waits ? "  nothing ran: w shows who waits" : "  nothing ran, and waits are not recorded: --wall does it";
 }
@@ -225,7 +226,6 @@ static const char *why_empty(const struct live_figures *f, const struct live_vie
 static void put_rows(struct live_page *p, const struct live_tally *t, struct live_view *v, size_t left, size_t columns, bool narrow)
 {
     const struct live_threads *threads = live_tally_threads(t);
-
     const struct live_figures *f = live_tally_figures(t);
 
     p->table_rows = left;

@@ -43,14 +43,16 @@ static void put_recorded(const struct live_figures *f, struct buf *out)
 }
 
 /* How much there was of what is measured: "0.97 CPUs", "37.8 MiB/s of page-faults". */
-static void put_amount(const struct live_figures *f, double each_second, struct buf *out)
+static void put_amount(const struct live_figures *f, struct buf *out)
 {
-    if (!*f->event) {
-        return; /* only waits are recorded */
-    } else if (f->is_time) {
-        buf_printf(out, "   %.2f CPUs", each_second / (double)NS_PER_S);
+    double at_a_time = rate(f->all.ns[LIVE_RAN], f), each_second = at_a_time * (double)NS_PER_S;
+
+    if (!*f->event) /* only waits are recorded */
+        return;
+    if (live_figures_are_cpu(f)) {
+        buf_printf(out, "   %.2f CPUs", at_a_time);
     } else if (f->of.is_task) {
-        buf_printf(out, "   %.2f tasks wait", each_second / (double)NS_PER_S);
+        buf_printf(out, "   %.2f tasks wait", at_a_time);
     } else {
         buf_put_str(out, "   ");
         amount_put(&f->of, (uint64_t)(each_second < 1e18 ? each_second + 0.5 : 1e18), NS_PER_S, out);
@@ -64,9 +66,8 @@ static bool put_rates(const struct live_figures *f, struct buf *out)
         buf_put_str(out, f->ended ? "nothing was recorded" : "waiting for samples");
         return true;
     }
-    double seconds = f->length_ns ? (double)NS_PER_S / (double)f->length_ns : 0;
-    buf_printf(out, "%.0f samples/s", (double)f->all.samples * seconds);
-    put_amount(f, (double)f->all.ns[LIVE_RAN] * seconds, out);
+    buf_printf(out, "%.0f samples/s", rate(f->all.samples, f) * (double)NS_PER_S);
+    put_amount(f, out);
     /* What was lost is missing in all figures but shares. */
     buf_printf(out, "   lost %" PRIu64, f->lost);
     if (f->lost_now)
@@ -129,7 +130,7 @@ static bool put_choice(const struct live_head *h, struct buf *out)
 
     put_chosen(h, out);
     const struct live_figures *f = live_tally_figures(h->tally);
-    if (v->measure == LIVE_WAITED || f->is_time || !*f->event)
+    if (v->measure == LIVE_WAITED || live_figures_are_cpu(f) || !*f->event)
         buf_put_str(out, v->measure == LIVE_WAITED ? ", waiting" : ", running");
     else
         buf_printf(out, ", %s", f->event);

@@ -221,7 +221,6 @@ static void choose(struct live_tally *t)
     spell(&m->events[t->measured], f->event);
     f->of = m->events[t->measured];
     f->of.name = f->of.unit = NULL;
-    f->is_time = emit_event_is_cpu(&f->of);
 }
 
 /* Shows the interval that was being counted, and begins the next. */
@@ -303,7 +302,7 @@ static void count_deeds(struct live_deeds *d, const struct live_tally *t, int me
     } else {
         d->samples++;
     }
-    if (!t->next.is_time)
+    if (!live_figures_are_cpu(&t->next))
         return;
     d->gil_known_ns += s->gil != EMIT_GIL_UNKNOWN ? s->value : 0;
     d->gil_held_ns += s->gil == EMIT_GIL_HELD ? s->value : 0;

@@ -43,11 +43,16 @@ struct live_figures {
     bool has_waits;        /* some sample was of a wait */
     char event[LIVE_EVENT_BYTES]; /* what is measured as LIVE_RAN; printable; "" before its first sample */
     struct emit_event of;  /* what kind of amounts those are; its name and unit are NULL */
-    bool is_time;          /* of CPUs */
     char recorded[400];    /* what is recorded, and where, for people; printable */
     bool ended;            /* nothing more comes */
     char ending[400];      /* why; printable */
 };
+
+/* Is it time on CPUs that is measured? */
+static inline bool live_figures_are_cpu(const struct live_figures *f)
+{
+    return emit_event_is_cpu(&f->of);
+}
 
 struct live_tally;
 struct error *live_tally_create(uint64_t interval_ns, struct live_tally **out);

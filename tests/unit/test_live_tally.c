@@ -261,7 +261,7 @@ static void test_events(void **state)
     add_sample(t, 300, 1, 0, STACK_MAIN);
     pass_time(t, 1000);
     assert_string_equal(live_tally_figures(t)->event, "cpu-clock");
-    assert_true(live_tally_figures(t)->is_time);
+    assert_true(live_figures_are_cpu(live_tally_figures(t)));
     assert_int_equal(live_tally_figures(t)->all.samples, 1);
     expect(t, &v, "work", 10, 10, 10, 10);
     live_tally_destroy(t);

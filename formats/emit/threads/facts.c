@@ -31,13 +31,14 @@ const char *threads_state_of(const struct shown_thread *e)
         return words[e->state->state];
     if (e->still && e->waits != EMIT_WAIT_NONE)
         return threads_states[e->waits];
-    bool is_now = threads_is_there(e) && e->ago_ns <= THREADS_NOW_NS;
-    return is_now || (e->state && e->state->state == EMIT_STATE_RUNS) ? threads_states[EMIT_WAIT_NONE] : "ran";
+    return threads_is_now(e) || (e->state && e->state->state == EMIT_STATE_RUNS) ? threads_states[EMIT_WAIT_NONE] : "ran";
 }
 
-bool threads_is_there(const struct shown_thread *e)
+bool threads_is_now(const struct shown_thread *e)
 {
-    return (e->still || e->waits == EMIT_WAIT_PREEMPTED) && !e->slept_since;
+    bool is_there = (e->still || e->waits == EMIT_WAIT_PREEMPTED) && !e->slept_since; /* where its newest stack was taken */
+
+    return e->newest->stackless || (is_there && e->ago_ns <= THREADS_NOW_NS);
 }
 
 uint64_t threads_waited_ns(const struct shown_thread *e, bool *known)

@@ -14,9 +14,12 @@ uint32_t threads_own_stack(const struct emit_model *m, uint32_t stack);
 const char *threads_label(const struct emit_label_set *set, const char *key);
 /* In the order of enum emit_wait. */
 extern const char *const threads_states[EMIT_WAITS];
-/* Whether a thread is still where its newest stack was taken: in a wait that goes on, or where it ran. */
-bool threads_is_there(const struct shown_thread *e);
-/* What a thread did at the end, in a word of the above; "ended", "traced"; "ran": at its last sample, or since; more is not known. */
+/* Whether what is known of a thread is of the end: it is in a wait that goes on, or ran a moment ago; or has no stack. */
+bool threads_is_now(const struct shown_thread *e);
+/*
+ * What a thread did at the end, in a word of the above; "ended", "traced"; "ran": at its last sample, or since; more is not
+ * known.
+ */
 const char *threads_state_of(const struct shown_thread *e);
 /* Its wait as it is shown: since when, and whether that is known. */
 uint64_t threads_waited_ns(const struct shown_thread *e, bool *known);

@@ -78,7 +78,7 @@ static void put_state(const struct shown_thread *threads, uint32_t count, struct
         ago_ns = threads[i].ago_ns > ago_ns ? threads[i].ago_ns : ago_ns;
         ago_least_ns = threads[i].ago_ns < ago_least_ns ? threads[i].ago_ns : ago_least_ns;
     }
-    bool is_now = e->newest->stackless || (threads_is_there(e) && ago_ns <= THREADS_NOW_NS);
+    bool is_now = threads_is_now(e); /* and so are the others, else they were not alike */
     bool runs = on_cpu && !is_now && e->state && e->state->state == EMIT_STATE_RUNS; /* that is all that is known */
     if (by_kernel || runs)
         put_kernel_state(e, out);
@@ -241,7 +241,7 @@ static void put_notes(const struct threads *t, struct buf *out)
         buf_printf(out, "No process was left at the end: %s had ended.\n", counted(t->list.ended, "process", "processes", &n));
     else if (!t->list.processes.count)
         buf_put_str(out, "No thread had a sample, and no task waited at the end.\n");
-    else if (!t->has_waits && t->list.processes.count)
+    else if (!t->has_waits)
         buf_put_str(out, "\nNo waits were recorded (pycap record --wall): each thread is shown where it last ran.\n");
     if (t->has_tasks && !t->tells_lasting)
         buf_put_str(out, "\nWhich tasks still waited at the end is not known: this recording does not say when a wait goes on.\n");
