@@ -202,11 +202,11 @@ build/.needs-%: tests/needs.sh | $(INSTALLED)
 	$(Q)touch $@
 
 # ---- tests ----
-$(OUT)/tests/%: $(OBJ)/tests/unit/%.o $(SYMBOLIZE_LIB) $(CAPTURE_LIB) $(FORMATS_LIB)
+$(OUT)/tests/%: $(OBJ)/tests/unit/%.o $(OBJ)/tests/unit/main.o $(SYMBOLIZE_LIB) $(CAPTURE_LIB) $(FORMATS_LIB)
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LDLIBS_SYMBOLIZE) $(LDLIBS_CAPTURE)
-$(call obj,$(UNIT_SRC)): | build/.needs-test
+$(call obj,$(UNIT_SRC) tests/unit/main.c): | build/.needs-test
 # A made-up profile in every output format, to feed their consumers.
 $(OUT)/tools/emit_demo: $(call obj,tests/tools/emit_demo.c $(wildcard formats/base/*.c formats/emit/*.c formats/emit/*/*.c))
 	@mkdir -p $(@D)

@@ -29,7 +29,7 @@ if [ -n "$file" ] && [ -z "$unit$golden" ]; then
     *[!a-zA-Z0-9_]*) ;;
     *)
         function=$file
-        unit=$(grep -lE "^static void $function\(void \*\*state\)" tests/unit/test_*.c | sed 's,.*/,,; s/\.c$//') ;;
+        unit=$(grep -lE "^TEST(_WITH)?\(${function#test_}[,)]" tests/unit/test_*.c | sed 's,.*/,,; s/\.c$//') ;;
     esac
 fi
 if [ "$1" = --programs ]; then

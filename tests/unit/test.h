@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What every unit test begins with: cmocka with the headers that it wants before its own, and the check of a call that
- * returns an error.
- *
- * With CMOCKA_TEST in the environment, only the test functions whose names match that pattern ("*" and "?") run.
+ * What every unit test begins with: cmocka with the headers that it wants before its own, tests that register themselves,
+ * and the check of a call that returns an error.
  */
 #ifndef TESTS_UNIT_TEST_H
 #define TESTS_UNIT_TEST_H
@@ -27,12 +25,39 @@
             fail_msg("%s: %s", #expr, error_text(err_)); \
     } while (0)
 
-__attribute__((constructor)) static void choose_tests(void)
-{
-    const char *pattern = getenv("CMOCKA_TEST");
+/*
+ * TEST(same_text_same_id) { ... } is a test, the function test_same_text_same_id(). main.c runs all tests of a file, in the
+ * order in which they stand there.
+ */
+#define TEST(name) TEST_FUNCTION(test_##name, NULL, NULL)
 
-    if (pattern)
-        cmocka_set_test_filter(pattern);
-}
+/* The same with functions to run before and after it, or NULL. What setup() puts into *state the test finds there. */
+#define TEST_WITH(name, setup, teardown) TEST_FUNCTION(test_##name, setup, teardown)
+
+/* Functions to run before the first test of the file and after the last, or NULL. Once in a file. */
+#define TESTS_WITH(setup, teardown)                               \
+    __attribute__((constructor)) static void register_setup(void) \
+    {                                                             \
+        unit_tests_with(setup, teardown);                         \
+    }                                                             \
+    struct unit_test
+
+#define TEST_FUNCTION(function, setup, teardown)                                                                   \
+    static void function(void **state);                                                                            \
+    __attribute__((constructor)) static void register_##function(void)                                             \
+    {                                                                                                              \
+        static struct unit_test registered = {.test = {#function, function, setup, teardown}, .line = __LINE__};   \
+        unit_test_register(&registered);                                                                           \
+    }                                                                                                              \
+    static void function(__attribute__((unused)) void **state)
+
+struct unit_test {
+    struct CMUnitTest test;
+    int line;
+    struct unit_test *next;
+};
+
+void unit_test_register(struct unit_test *test);
+void unit_tests_with(CMFixtureFunction setup, CMFixtureFunction teardown);
 
 #endif

@@ -58,12 +58,11 @@ static void fill(struct account *a)
     account_backlog(a, 2, 90 * NS_PER_S);
 }
 
-static void test_printed(void **state)
+TEST(printed)
 {
     struct push_request request = {0};
     struct account *a = make(&request);
 
-    (void)state;
     assert_printed(a, "pushed 0 profiles (0 samples, 0 B) of 0 traces to Pyroscope at http://localhost:4040\n");
     assert_true(account_is_whole(a) && account_is_empty(a));
     account_backlog(a, 1, 0);
@@ -101,13 +100,12 @@ static void test_printed(void **state)
     account_destroy(a);
 }
 
-static void test_whole(void **state)
+TEST(whole)
 {
     static const enum account_trace bad[] = {ACCOUNT_TRACE_DAMAGED, ACCOUNT_TRACE_UNREADABLE, ACCOUNT_TRACE_GONE};
     struct push_request request = {0};
     struct account *a;
 
-    (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         a = make(&request);
         account_trace(a, bad[i], 0);
@@ -137,7 +135,7 @@ static void assert_published(const struct fixture *f, const char *expression)
         fail_msg("not so: %s", expression);
 }
 
-static void test_status(void **state)
+TEST_WITH(status, fixture_init, fixture_deinit)
 {
     struct fixture *f = *state;
     char path[128];
@@ -173,13 +171,12 @@ static void test_status(void **state)
 }
 
 /* A trace may have as many names of losses as it likes. */
-static void test_many_names(void **state)
+TEST(many_names)
 {
     struct push_request request = {0};
     struct account *a = make(&request);
     char name[200];
 
-    (void)state;
     for (unsigned i = 0; i < 10000; i++) {
         snprintf(name, sizeof name, "%0*u", i % 2 ? 150 : 5, i);
         account_lost(a, name, 1, true);
@@ -196,7 +193,7 @@ static void test_many_names(void **state)
 }
 
 /* What cannot be written is told once, until it can be. */
-static void test_status_cannot_be_written(void **state)
+TEST_WITH(status_cannot_be_written, fixture_init, fixture_deinit)
 {
     struct fixture *f = *state;
     char path[128], text[1024] = "";
@@ -228,17 +225,4 @@ static void test_status_cannot_be_written(void **state)
     assert_non_null(again);
     assert_null(strstr(again + 1, "\npysym: "));
     account_destroy(a);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_printed),
-        cmocka_unit_test(test_whole),
-        cmocka_unit_test_setup_teardown(test_status, fixture_init, fixture_deinit),
-        cmocka_unit_test(test_many_names),
-        cmocka_unit_test_setup_teardown(test_status_cannot_be_written, fixture_init, fixture_deinit),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -32,10 +32,9 @@ static struct one_source source_of(const char *end, const char *text, enum emit_
 
 /* ---- what is counted ---- */
 
-static void test_golden(void **state)
+TEST(golden)
 {
     struct synthetic s = {0};
-    (void)state;
 
     setup_small(&s);
     expect(&s, "annotate", plain,
@@ -55,10 +54,9 @@ static void test_golden(void **state)
 }
 
 /* Native code without the kernel below it; a built-in of the kernel called by Python itself. */
-static void test_layers(void **state)
+TEST(layers)
 {
     struct synthetic s = {0};
-    (void)state;
 
     setup_one(&s);
     uint32_t run = synthetic_stack(&s, EMIT_NO_STACK, synthetic_python(&s, "run", "/srv/x.py", 2, 0, 1));
@@ -86,10 +84,9 @@ static void test_layers(void **state)
     synthetic_deinit(&s);
 }
 
-static void test_recursion_counts_once(void **state)
+TEST(recursion_counts_once)
 {
     struct synthetic s = {0};
-    (void)state;
 
     setup_one(&s);
     uint32_t f = synthetic_python(&s, "f", "/srv/x.py", 2, 0, 1), stack = EMIT_NO_STACK;
@@ -104,10 +101,9 @@ static void test_recursion_counts_once(void **state)
 }
 
 /* A wait is the time of the line that waits, whatever it called to do so. */
-static void test_wait(void **state)
+TEST(wait)
 {
     struct synthetic s = {0};
-    (void)state;
 
     setup_one(&s);
     s.events.data[0] = (struct emit_event){.name = "off-cpu", .unit = "ns", .is_time = true, .is_waiting = true};
@@ -131,7 +127,7 @@ static void setup_names(struct synthetic *s)
     sample(s, 0, synthetic_stack(s, EMIT_NO_STACK, synthetic_python(s, "add", "/srv/old/cart.py", 3, 0, 2)));
 }
 
-static void test_names(void **state)
+TEST(names)
 {
     static const struct {
         const char *name, *has, *has_not;
@@ -145,7 +141,6 @@ static void test_names(void **state)
         {"Cart", "Cart in /srv/shop/cart.py, from line 10: 30.0 ms", "/srv/old"},
     };
     struct synthetic s = {0};
-    (void)state;
 
     setup_names(&s);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -159,7 +154,7 @@ static void test_names(void **state)
     synthetic_deinit(&s);
 }
 
-static void test_unknown_name(void **state)
+TEST(unknown_name)
 {
     static const char *const cases[][2] = {{"crat.py", "did you mean cart.py?"}, {"Cart.ad", "did you mean Cart.add?"},
                                            {"Cart.summ", "did you mean Cart.sum?"}, {"xyzzy", "without a name annotate shows the hottest files"},
@@ -167,7 +162,6 @@ static void test_unknown_name(void **state)
                                            {"sem_wait", "'sem_wait' ran, but its lines are not known"},
                                            {"12:x", "ran in the samples (pysym annotate [FILE|FUNCTION] TRACE...)"}};
     struct synthetic s = {0};
-    (void)state;
 
     setup_names(&s);
     sample(&s, 0, synthetic_stack(&s, EMIT_NO_STACK, synthetic_native(&s, "sem_wait", "/lib/libc.so.6", 0x1000, 0)));
@@ -196,12 +190,11 @@ static void setup_f(struct synthetic *s)
         sample(s, 0, synthetic_stack(s, EMIT_NO_STACK, synthetic_python(s, "f", "/srv/x.py", 12, 0, 9)));
 }
 
-static void test_hot_parts(void **state)
+TEST(hot_parts)
 {
     struct one_source one = source_of("x.py", text_of_15, EMIT_SOURCE_SAME, "");
     struct synthetic s = {0};
     struct emit_options o = plain;
-    (void)state;
 
     setup_f(&s);
     sample(&s, 0, synthetic_stack(&s, EMIT_NO_STACK, synthetic_python(&s, "<module>", "/srv/x.py", 1, 0, 1)));
@@ -253,13 +246,12 @@ static void sample_line(struct synthetic *s, uint32_t line, int count)
 }
 
 /* What takes less than a hundredth is left out, unless it stands between two that do not, or 0 is asked for. */
-static void test_what_is_left_out(void **state)
+TEST(what_is_left_out)
 {
     struct one_source one = source_of("x.py", text_of_15, EMIT_SOURCE_SAME, "");
     struct synthetic s = {0};
     struct limits limits = {.memory_max = 1 << 20, .work_max = 1 << 20};
     struct emit_options o = plain;
-    (void)state;
 
     setup_one(&s);
     sample_line(&s, 3, 100);
@@ -283,12 +275,11 @@ static void test_what_is_left_out(void **state)
     synthetic_deinit(&s);
 }
 
-static void test_changed(void **state)
+TEST(changed)
 {
     struct one_source one = source_of("x.py", "one\ntwo\n", EMIT_SOURCE_CHANGED, "line 12 ran, and it has 2 lines");
     struct synthetic s = {0};
     struct emit_options o = plain;
-    (void)state;
 
     setup_f(&s);
     o.sources = &one.face;
@@ -305,12 +296,11 @@ static void test_changed(void **state)
 }
 
 /* Nothing of a text or a name is obeyed by a terminal. */
-static void test_hostile_text(void **state)
+TEST(hostile_text)
 {
     struct one_source one = source_of("x.py", "\x1b[2Jred\n\xe2\x80\xaeturned\n\xff\n", EMIT_SOURCE_CHANGED, "");
     struct synthetic s = {0};
     struct emit_options o = plain;
-    (void)state;
 
     setup_one(&s);
     sample(&s, 0, synthetic_stack(&s, EMIT_NO_STACK, synthetic_python(&s, "\x1b]0;f\a", "/srv/\x1b[1mx.py", 2, 0, 1)));
@@ -328,12 +318,11 @@ static void test_hostile_text(void **state)
     synthetic_deinit(&s);
 }
 
-static void test_terminal(void **state)
+TEST(terminal)
 {
     struct one_source one = source_of("x.py", text_of_15, EMIT_SOURCE_SAME, "");
     struct synthetic s = {0};
     struct emit_options o = plain;
-    (void)state;
 
     setup_f(&s);
     o.sources = &one.face;
@@ -355,7 +344,7 @@ static void test_terminal(void **state)
     synthetic_deinit(&s);
 }
 
-static void test_json(void **state)
+TEST(json)
 {
     struct one_source one = source_of("x.py", text_of_15, EMIT_SOURCE_UNKNOWN, "the trace does not say");
     struct synthetic s = {0};
@@ -363,7 +352,6 @@ static void test_json(void **state)
     json_error_t error;
     const char *function, *text, *match, *file;
     json_int_t line, self, total, all;
-    (void)state;
 
     setup_f(&s);
     o.sources = &one.face;
@@ -392,11 +380,10 @@ static void test_json(void **state)
     synthetic_deinit(&s);
 }
 
-static void test_no_samples(void **state)
+TEST(no_samples)
 {
     struct synthetic s = {0};
     struct emit_options o = plain;
-    (void)state;
 
     setup_one(&s);
     o.annotate = "x.py";
@@ -406,13 +393,12 @@ static void test_no_samples(void **state)
 
 /* ---- lines of a text ---- */
 
-static void test_source_lines(void **state)
+TEST(source_lines)
 {
     static const struct {
         const char *text, *last;
         uint32_t count;
     } cases[] = {{"", NULL, 0}, {"a", "a", 1}, {"a\n", "a", 1}, {"\n", "", 1}, {"a\n\nb", "b", 3}, {"a\nb\n\n", "", 3}};
-    (void)state;
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct source_lines lines;
@@ -428,17 +414,4 @@ static void test_source_lines(void **state)
         }
         source_lines_deinit(&lines);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_golden),       cmocka_unit_test(test_layers),       cmocka_unit_test(test_recursion_counts_once),
-        cmocka_unit_test(test_wait),         cmocka_unit_test(test_names),        cmocka_unit_test(test_unknown_name),
-        cmocka_unit_test(test_hot_parts),    cmocka_unit_test(test_changed),      cmocka_unit_test(test_hostile_text),
-        cmocka_unit_test(test_terminal),     cmocka_unit_test(test_json),         cmocka_unit_test(test_no_samples),
-        cmocka_unit_test(test_source_lines), cmocka_unit_test(test_what_is_left_out),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

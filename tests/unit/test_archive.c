@@ -72,7 +72,7 @@ static void assert_error(const struct fixture *f, const char *name, enum error_c
 }
 
 /* Whatever the names say, the ELF files are taken, and nothing comes to lie anywhere. */
-static void test_members(void **state)
+TEST_WITH(members, fixture_init, fixture_deinit)
 {
     struct fixture *f = *state;
 
@@ -92,7 +92,7 @@ static void test_members(void **state)
     assert_true(fixture_run(f, "rm [bcd].tar && find . | sort >after && cat before | diff - after"));
 }
 
-static void test_refused(void **state)
+TEST_WITH(refused, fixture_init, fixture_deinit)
 {
     struct fixture *f = *state;
 
@@ -112,7 +112,7 @@ static void test_refused(void **state)
 }
 
 /* A small archive that unpacks to much more than binaries do: TMPDIR may be memory. */
-static void test_bomb(void **state)
+TEST_WITH(bomb, fixture_init, fixture_deinit)
 {
     struct fixture *f = *state;
     struct archive_files *a;
@@ -127,7 +127,7 @@ static void test_bomb(void **state)
 }
 
 /* Any byte may be wrong: an error, or other contents; never worse. Runs under the sanitizers, too. */
-static void test_damaged(void **state)
+TEST_WITH(damaged, fixture_init, fixture_deinit)
 {
     struct fixture *f = *state;
     struct image whole;
@@ -156,7 +156,7 @@ static void test_damaged(void **state)
     }
 }
 
-static void test_search(void **state)
+TEST_WITH(search, fixture_init, fixture_deinit)
 {
     struct fixture *f = *state;
     char one[256], two[256];
@@ -269,7 +269,7 @@ static void assert_same_names(const struct fixture *f, const char *x, const char
     symbols_close(t);
 }
 
-static void test_strip(void **state)
+TEST_WITH(strip, fixture_init, fixture_deinit)
 {
     static const char *const names[] = {"full", "good"};
     struct fixture *f = *state;
@@ -319,7 +319,7 @@ static void test_strip(void **state)
 }
 
 /* Headers that lie: never out of bounds, and the headers themselves stay. */
-static void test_strip_hostile(void **state)
+TEST_WITH(strip_hostile, fixture_init, fixture_deinit)
 {
     struct fixture *f = *state;
     struct image image;
@@ -352,7 +352,7 @@ static void test_strip_hostile(void **state)
 }
 
 /* So many sections over the same code and the same endless name: work must not be their product. */
-static void test_strip_overlapping(void **state)
+TEST(strip_overlapping)
 {
     enum { SECTIONS = 65000, AREA = 16 << 20, NAMES_AT = 4096, NAMES = 1 << 20, CODE_AT = NAMES_AT + NAMES, TABLE_AT = CODE_AT + AREA };
     static const uint8_t trampoline[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
@@ -361,7 +361,6 @@ static void test_strip_overlapping(void **state)
     struct elf_strip strip;
     uint8_t *image = calloc(1, len);
 
-    (void)state;
     assert_non_null(image);
     Elf64_Ehdr header = {.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
                          .e_machine = EM_X86_64, .e_shoff = TABLE_AT,
@@ -398,7 +397,7 @@ static void test_strip_overlapping(void **state)
 }
 
 /* Code that is all trampolines: what is remembered of it has an end. A trampoline may lie across pieces of any size. */
-static void test_strip_trampolines(void **state)
+TEST(strip_trampolines)
 {
     enum { COUNT = 1 << 20, CODE_AT = 4096, EACH = 10, NAMES = 64, TABLE_AT = CODE_AT + COUNT * EACH + NAMES };
     static const uint8_t trampoline[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
@@ -406,7 +405,6 @@ static void test_strip_trampolines(void **state)
     struct elf_strip strip;
     uint8_t *image = calloc(1, len);
 
-    (void)state;
     assert_non_null(image);
     Elf64_Ehdr header = {.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
                          .e_machine = EM_X86_64, .e_shoff = TABLE_AT,
@@ -429,8 +427,7 @@ static void test_strip_trampolines(void **state)
     free(image);
 }
 
-
-static void test_links(void **state)
+TEST_WITH(links, fixture_init, fixture_deinit)
 {
     struct fixture *f = *state;
     struct elf_links links;
@@ -471,19 +468,4 @@ static void test_links(void **state)
         elf_links_deinit(&links);
         close(fd);
     }
-}
-
-#define WITH_FIXTURE(test) cmocka_unit_test_setup_teardown(test, fixture_init, fixture_deinit)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        WITH_FIXTURE(test_members), WITH_FIXTURE(test_refused), WITH_FIXTURE(test_bomb),
-        WITH_FIXTURE(test_damaged), WITH_FIXTURE(test_search),
-        WITH_FIXTURE(test_strip),   WITH_FIXTURE(test_strip_hostile), cmocka_unit_test(test_strip_overlapping),
-        cmocka_unit_test(test_strip_trampolines),
-        WITH_FIXTURE(test_links),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

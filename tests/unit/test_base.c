@@ -21,12 +21,11 @@
 #include "formats/base/utf8.h"
 #include "formats/base/vec.h"
 
-static void test_cursor_stops_at_the_end(void **state)
+TEST(cursor_stops_at_the_end)
 {
     static const uint8_t data[] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
     struct bytes b = bytes_of(data, sizeof data);
 
-    (void)state;
     assert_int_equal(bytes_u8(&b), 1);
     assert_int_equal(bytes_u64(&b), 0x0908070605040302);
     assert_int_equal(bytes_left(&b), 0);
@@ -64,11 +63,10 @@ static void test_cursor_stops_at_the_end(void **state)
     assert_true(b.bad);
 }
 
-static void test_cursor_strings(void **state)
+TEST(cursor_strings)
 {
     struct bytes b = bytes_of("ab\0cd", 5);
 
-    (void)state;
     assert_string_equal(bytes_cstr(&b), "ab");
     assert_null(bytes_cstr(&b));
     assert_true(b.bad);
@@ -77,11 +75,10 @@ static void test_cursor_strings(void **state)
     assert_null(bytes_cstr(&b));
 }
 
-static void test_varints_come_back(void **state)
+TEST(varints_come_back)
 {
     struct buf b = {0};
 
-    (void)state;
     for (int shift = 0; shift < 64; shift++) {
         for (int delta = -1; delta <= 1; delta++) {
             uint64_t v = (UINT64_C(1) << shift) + (uint64_t)delta;
@@ -113,7 +110,7 @@ static void test_varints_come_back(void **state)
     buf_deinit(&b);
 }
 
-static void test_bad_varints(void **state)
+TEST(bad_varints)
 {
     static const struct {
         const char *data;
@@ -126,7 +123,6 @@ static void test_bad_varints(void **state)
         {"\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x00", 11},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct bytes b = bytes_of(cases[i].data, cases[i].len_bytes);
         assert_int_equal(bytes_uleb(&b), 0);
@@ -137,7 +133,7 @@ static void test_bad_varints(void **state)
     assert_false(b.bad);
 }
 
-static void test_signed_leb(void **state)
+TEST(signed_leb)
 {
     static const struct {
         const char *data;
@@ -155,7 +151,6 @@ static void test_signed_leb(void **state)
         {"\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x00", 11, 0, true},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct bytes b = bytes_of(cases[i].data, cases[i].len_bytes);
         assert_true(bytes_sleb(&b) == cases[i].value);
@@ -164,12 +159,11 @@ static void test_signed_leb(void **state)
 }
 
 /* Like printf's. */
-static void test_decimal(void **state)
+TEST(decimal)
 {
     static const uint64_t numbers[] = {0, 1, 9, 10, 999, 1000, 123456, UINT32_MAX, UINT64_MAX};
     struct buf b = {0};
 
-    (void)state;
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         for (unsigned width = 0; width < 30; width++) {
             char expected[100];
@@ -185,12 +179,11 @@ static void test_decimal(void **state)
     buf_deinit(&b);
 }
 
-static void test_buf(void **state)
+TEST(buf)
 {
     struct buf b = {0};
     char expected[2000];
 
-    (void)state;
     assert_string_equal(buf_cstr(&b), "");
     buf_put(&b, NULL, 0);
     buf_put_u8(&b, 1);
@@ -223,13 +216,12 @@ static void test_buf(void **state)
     assert_false(b.bad);
 }
 
-static void test_intern(void **state)
+TEST(intern)
 {
     enum { COUNT = 5000 };
     struct intern t = {0};
     bool added;
 
-    (void)state;
     assert_int_equal(intern_find(&t, "a", 1), INTERN_NONE);
     for (int round = 0; round < 3; round++) {
         for (uint32_t i = 0; i < COUNT; i++) {
@@ -258,7 +250,7 @@ static uint64_t next_random(uint64_t *state)
 }
 
 /* Against an array that says what should be there. */
-static void test_map(void **state)
+TEST(map)
 {
     enum { KEYS = 300, STEPS = 100000 };
     static uint64_t model[KEYS];
@@ -266,7 +258,6 @@ static void test_map(void **state)
     struct map m = {0};
     uint64_t random = 1, count = 0;
 
-    (void)state;
     assert_null(map_get(&m, 0));
     map_remove(&m, 0);
     map_clear(&m);
@@ -299,13 +290,12 @@ static void test_map(void **state)
     map_deinit(&m);
 }
 
-static void test_arena(void **state)
+TEST(arena)
 {
     static const size_t lengths[] = {0, 1, 15, 16, 17, 1000, 65535, 65536, 65537, 1 << 20};
     struct arena a = {0};
     uint8_t *pieces[10];
 
-    (void)state;
     for (size_t i = 0; i < 10; i++) {
         pieces[i] = arena_alloc(&a, lengths[i]);
         assert_non_null(pieces[i]);
@@ -328,11 +318,10 @@ static void test_arena(void **state)
     arena_deinit(&a);
 }
 
-static void test_vec(void **state)
+TEST(vec)
 {
     VEC(uint32_t) v = {0};
 
-    (void)state;
     for (uint32_t i = 0; i < 1000; i++)
         assert_true(VEC_PUSH(&v, i * 3));
     assert_int_equal(v.count, 1000);
@@ -359,9 +348,8 @@ static struct error *passes_on(struct error *err)
     return error_create(ERROR_LIMIT, "reached");
 }
 
-static void test_errors(void **state)
+TEST(errors)
 {
-    (void)state;
     assert_error(error_create(ERROR_USAGE, "bad %d", 7), ERROR_USAGE, "bad 7");
     assert_error(error_os(EACCES, "open"), ERROR_PERMISSION, "open: Permission denied");
     assert_error(error_os(ENOENT, "open"), ERROR_NOT_FOUND, "open: No such file or directory");
@@ -390,11 +378,10 @@ static int by_key(const void *a, const void *b)
     return ((const struct pair *)a)->key - ((const struct pair *)b)->key;
 }
 
-static void test_sort_stable(void **state)
+TEST(sort_stable)
 {
     struct pair pairs[257];
 
-    (void)state;
     for (size_t count = 0; count <= 257; count += count < 10 ? 1 : 13) {
         for (size_t i = 0; i < count; i++)
             pairs[i] = (struct pair){.key = (int)(i * 7919 % 17), .order = (int)i};
@@ -415,11 +402,10 @@ static const char *filled(struct buf *out, const char *text, size_t columns)
 }
 
 /* What is too long for a column loses its middle, what is too short is filled up; a character is one column. */
-static void test_columns(void **state)
+TEST(columns)
 {
     struct buf out = {0};
 
-    (void)state;
     assert_int_equal(columns_of("a\xc3\xa9\x9b", 4), 3);
     assert_string_equal(filled(&out, "ab", 4), "ab  ");
     assert_string_equal(filled(&out, "", 1), " ");
@@ -430,11 +416,10 @@ static void test_columns(void **state)
     buf_deinit(&out);
 }
 
-static void test_printable(void **state)
+TEST(printable)
 {
     struct intern texts = {0};
 
-    (void)state;
     const char *kept = printable_keep(&texts, "a b\n\x1b[1m\x7f\xc2\x9b\xc3\xa9\x9b\xe2\x80\xa8\xf0\x9f\x90\x8d\xc3");
     assert_string_equal(kept, "a b\\x0a\\x1b[1m\\x7f\\xc2\\x9b\xc3\xa9\\x9b\\xe2\\x80\\xa8\xf0\x9f\x90\x8d\\xc3");
     /* U+202E turns the direction, U+200B is invisible, U+E0041 is an invisible letter. */
@@ -446,12 +431,11 @@ static void test_printable(void **state)
 }
 
 /* What is a character comes back; what is none is not taken for one. */
-static void test_utf8(void **state)
+TEST(utf8)
 {
     uint8_t bytes[4];
     uint32_t back;
 
-    (void)state;
     for (uint32_t code = 0; code < 0x110400; code++) {
         bool character = code < 0xd800 || (code >= 0xe000 && code < 0x110000);
         size_t len = utf8_encode(code, bytes);
@@ -468,25 +452,23 @@ static void test_utf8(void **state)
         assert_int_equal(utf8_decode((const uint8_t *)none[i], strlen(none[i]), &back), 0);
 }
 
-static void test_controls(void **state)
+TEST(controls)
 {
     static const uint32_t controls[] = {0, '\n', 0x1b, 0x1f, 0x7f, 0x80, 0x9b, 0x9f, 0xad, 0x61c, 0x200b, 0x200d, 0x200e, 0x200f,
                                         0x2028, 0x2029, 0x202a, 0x202e, 0x2060, 0x2066, 0x2069, 0xfeff, 0xfff9, 0xe0041};
     static const uint32_t others[] = {' ', '~', 0xa0, 0xac, 0xae, 0x61b, 0x200a, 0x2010, 0x2027, 0x202f, 0x205f, 0x2070,
                                       0xfe0f, 0xfffc, 0xfffd, 0x1f40d, 0xe0080, 0x10ffff};
 
-    (void)state;
     for (size_t i = 0; i < sizeof controls / sizeof *controls; i++)
         assert_true(utf8_is_control(controls[i]));
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         assert_false(utf8_is_control(others[i]));
 }
 
-static void test_hex(void **state)
+TEST(hex)
 {
     uint8_t bytes[100], back[100];
 
-    (void)state;
     for (size_t i = 0; i < sizeof bytes; i++)
         bytes[i] = (uint8_t)(i * 37 + 5);
     assert_string_equal(hex_of(bytes, 4).text, "052a4f74");
@@ -512,11 +494,10 @@ static void expect_sha1(const char *data, size_t len_bytes, size_t part, const c
     assert_string_equal(hex_of(hash, sizeof hash).text, expected);
 }
 
-static void test_sha1(void **state)
+TEST(sha1)
 {
     char as[1000];
 
-    (void)state;
     memset(as, 'a', sizeof as);
     expect_sha1("", 0, 1, "da39a3ee5e6b4b0d3255bfef95601890afd80709");
     expect_sha1("abc", 3, 3, "a9993e364706816aba3e25717850c26c9cd0d89d"); /* RFC 3174 */
@@ -528,38 +509,9 @@ static void test_sha1(void **state)
     expect_sha1(as, 64, 64, "0098ba824b5c16427bd7a1122a5a442a25ec644d");
 }
 
-static void test_square_root(void **state)
+TEST(square_root)
 {
-    (void)state;
     assert_true(square_root(0) == 0 && square_root(-4) == 0 && square_root(1) == 1 && square_root(99) == 9 && square_root(100) == 10);
     assert_true(square_root(1e30) == UINT64_C(1000000000000000));
     assert_true(square_root(1e300) == UINT64_MAX); /* too large for the result */
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cursor_stops_at_the_end),
-        cmocka_unit_test(test_cursor_strings),
-        cmocka_unit_test(test_varints_come_back),
-        cmocka_unit_test(test_bad_varints),
-        cmocka_unit_test(test_signed_leb),
-        cmocka_unit_test(test_buf),
-        cmocka_unit_test(test_decimal),
-        cmocka_unit_test(test_intern),
-        cmocka_unit_test(test_map),
-        cmocka_unit_test(test_arena),
-        cmocka_unit_test(test_vec),
-        cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_sort_stable),
-        cmocka_unit_test(test_columns),
-        cmocka_unit_test(test_printable),
-        cmocka_unit_test(test_utf8),
-        cmocka_unit_test(test_controls),
-        cmocka_unit_test(test_hex),
-        cmocka_unit_test(test_sha1),
-        cmocka_unit_test(test_square_root),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -60,12 +60,11 @@ static void expect_event(const struct run_event *a, const struct run_event *b)
     assert_true(a->total == b->total && a->weight == b->weight);
 }
 
-static void test_round_trip(void **state)
+TEST(round_trip)
 {
     struct run_set from, to;
     struct buf bytes = {0}, again = {0};
 
-    (void)state;
     setup(&from);
     encode(&from, &bytes);
     assert_true(baseline_has_magic(bytes.data, bytes.len_bytes));
@@ -105,12 +104,11 @@ static void test_round_trip(void **state)
 }
 
 /* Two files read after one another are one baseline of all their runs. */
-static void test_merge(void **state)
+TEST(merge)
 {
     struct run_set from, to;
     struct buf bytes = {0};
 
-    (void)state;
     setup(&from);
     encode(&from, &bytes);
     assert_true(run_set_init(&to, NULL));
@@ -131,12 +129,11 @@ static bool has_text(const struct buf *bytes, const char *text)
 }
 
 /* docs/privacy.md says what is in it. */
-static void test_no_host(void **state)
+TEST(no_host)
 {
     struct run_set s;
     struct buf bytes = {0};
 
-    (void)state;
     setup(&s);
     encode(&s, &bytes);
     assert_true(has_text(&bytes, "gunicorn"));
@@ -158,12 +155,11 @@ static enum error_code decode_code(const void *data, size_t len_bytes)
     return code;
 }
 
-static void test_damage(void **state)
+TEST(damage)
 {
     struct run_set s;
     struct buf bytes = {0};
 
-    (void)state;
     setup(&s);
     encode(&s, &bytes);
     for (size_t len = 0; len < bytes.len_bytes; len++) {
@@ -231,7 +227,7 @@ static enum error_code decode_with(uint8_t type, const char *data, uint32_t len_
     return code;
 }
 
-static void test_contents(void **state)
+TEST(contents)
 {
     static const struct {
         uint8_t type;
@@ -252,7 +248,6 @@ static void test_contents(void **state)
         {6, "\0\0\0\0\0\0\0\0\0\0", 10},   /* a run that is cut */
     };
 
-    (void)state;
     assert_int_equal(decode_with(0, NULL, 0), 0);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_int_equal(decode_with(bad[i].type, bad[i].data, bad[i].len_bytes), ERROR_FORMAT);
@@ -281,9 +276,8 @@ static enum error_code decode_event(double weight, const char *data, uint32_t le
     return code;
 }
 
-static void test_events(void **state)
+TEST(events)
 {
-    (void)state;
     assert_int_equal(decode_event(1, "\1\5\1\0\5\1\0\0\0\0\0\0", 12), 0);
     assert_int_equal(decode_event(1, "\1\5\1\0\5\1\0\0\0\0\0\0more", 16), 0); /* of a newer version */
     assert_int_equal(decode_event(1, "\0\5\1\0\5\1\0\0\0\0\0\0", 12), ERROR_FORMAT); /* no unit */
@@ -298,12 +292,11 @@ static void test_events(void **state)
     assert_int_equal(decode_event(1, "\1\5\3\0\5\1\0\0\0\1\0\0\0\0\0\0\0", 17), ERROR_FORMAT); /* three of two nodes */
 }
 
-static void test_version(void **state)
+TEST(version)
 {
     struct buf b = {0};
     struct run_set s;
 
-    (void)state;
     put_header(&b, 9, 1); /* written by a newer one, for us, too */
     for (uint8_t t = 1; t <= 5; t++)
         put_section(&b, t, tables[t].data, tables[t].len_bytes);
@@ -360,13 +353,12 @@ static void fill(struct run_set *s, uint32_t count, double step)
 }
 
 /* 2,000 nodes fit, whether samples weigh the same or not; where more do not, the smallest are left out and the others stay. */
-static void test_size(void **state)
+TEST(size)
 {
     struct baseline_written what;
     struct run_set s, to;
     struct buf b = {0};
 
-    (void)state;
     fill(&s, 2000, 10101010);
     OK(baseline_encode(&s, BASELINE_MAX_BYTES, &b, &what));
     assert_true(what.len_bytes < BASELINE_MAX_BYTES && what.left_out == 0);
@@ -396,13 +388,12 @@ static void test_size(void **state)
     buf_deinit(&b);
 }
 
-static void test_limits(void **state)
+TEST(limits)
 {
     struct run_set from, to;
     struct buf bytes = {0};
     bool fitted = false;
 
-    (void)state;
     setup(&from);
     encode(&from, &bytes);
     for (uint64_t max = 0; !fitted; max += 512) {
@@ -418,14 +409,13 @@ static void test_limits(void **state)
     buf_deinit(&bytes);
 }
 
-static void test_file(void **state)
+TEST(file)
 {
     char path[] = "/tmp/test_baseline.XXXXXX";
     struct baseline_written what;
     struct run_set s, to;
     int fd = mkstemp(path);
 
-    (void)state;
     assert_true(fd >= 0);
     setup(&s);
     FILE *out = fdopen(fd, "wb");
@@ -441,15 +431,4 @@ static void test_file(void **state)
     error_destroy(err);
     run_set_deinit(&s);
     run_set_deinit(&to);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip), cmocka_unit_test(test_merge),   cmocka_unit_test(test_no_host),
-        cmocka_unit_test(test_damage),     cmocka_unit_test(test_contents), cmocka_unit_test(test_events),
-        cmocka_unit_test(test_version),    cmocka_unit_test(test_size),    cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_file),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -92,7 +92,7 @@ static void assert_found(const struct fixture *f, struct look l, const char *bin
     binary_files_deinit(&files);
 }
 
-static void test_symfs(void **state)
+TEST_WITH(symfs, fixture_init, fixture_deinit)
 {
     struct fixture *f = *state;
     struct look l = {.symfs = "s"};
@@ -112,7 +112,7 @@ static void test_symfs(void **state)
     binary_files_deinit(&files);
 }
 
-static void test_build_id_folders(void **state)
+TEST_WITH(build_id_folders, fixture_init, fixture_deinit)
 {
     struct fixture *f = *state;
     struct look l = {.symfs = "s"};
@@ -140,7 +140,7 @@ static void test_build_id_folders(void **state)
     assert_found(f, l, binary, debug, "perf's build-id cache");
 }
 
-static void test_sysroot(void **state)
+TEST_WITH(sysroot, fixture_init, fixture_deinit)
 {
     struct fixture *f = *state;
     struct look l = {.sysroot = "root"};
@@ -153,7 +153,7 @@ static void test_sysroot(void **state)
     assert_found(f, l, "root/gone/libf.so", debug, "sysroot");
 }
 
-static void test_recorded_path(void **state)
+TEST_WITH(recorded_path, fixture_init, fixture_deinit)
 {
     struct fixture *f = *state;
     char path[256];
@@ -172,7 +172,7 @@ static void test_recorded_path(void **state)
     assert_found(f, (struct look){.path = path, .host = true}, NULL, NULL, NULL);
 }
 
-static void test_debuglink(void **state)
+TEST_WITH(debuglink, fixture_init, fixture_deinit)
 {
     struct fixture *f = *state;
     char path[256];
@@ -197,7 +197,7 @@ static void test_debuglink(void **state)
 }
 
 /* A file may name anything as the supplement of its DWARF, also what has no end. */
-static void test_endless_supplement(void **state)
+TEST_WITH(endless_supplement, fixture_init, fixture_deinit)
 {
     static const char link[] = "/dev/zero\0\1\2\3\4";
     struct fixture *f = *state;
@@ -234,7 +234,7 @@ static uint64_t hash_of(const struct fixture *f, const char *name, char hex[33])
     return size;
 }
 
-static void test_content_hash(void **state)
+TEST_WITH(content_hash, fixture_init, fixture_deinit)
 {
     struct fixture *f = *state;
     char path[256], hash[33];
@@ -286,7 +286,7 @@ static unsigned opened(int watch)
 }
 
 /* What a trace names is looked at before it is opened, and only a regular file is opened. */
-static void test_only_regular_files(void **state)
+TEST_WITH(only_regular_files, fixture_init, fixture_deinit)
 {
     struct fixture *f = *state;
     static const char *const paths[] = {"fifo", "to-fifo", "/proc/self/environ", "/proc/self/pagemap", "to-proc",
@@ -317,7 +317,7 @@ static void test_only_regular_files(void **state)
 }
 
 /* --no-host: no link and no ".." leads out of a folder that was named. */
-static void test_no_host(void **state)
+TEST_WITH(no_host, fixture_init, fixture_deinit)
 {
     struct fixture *f = *state;
     struct look l = {.symfs = "s"};
@@ -340,7 +340,7 @@ static void test_no_host(void **state)
 }
 
 /* The file that was checked is the one that is read, whatever lies at its path later. */
-static void test_replaced_later(void **state)
+TEST_WITH(replaced_later, fixture_init, fixture_deinit)
 {
     struct fixture *f = *state;
     struct symbols *s;
@@ -358,7 +358,7 @@ static void test_replaced_later(void **state)
     binary_files_deinit(&files);
 }
 
-static void test_mismatch(void **state)
+TEST_WITH(mismatch, fixture_init, fixture_deinit)
 {
     struct fixture *f = *state;
     char path[256], expected[512];
@@ -385,7 +385,7 @@ static void test_mismatch(void **state)
     binary_files_deinit(&files);
 }
 
-static void test_no_id(void **state)
+TEST_WITH(no_id, fixture_init, fixture_deinit)
 {
     struct fixture *f = *state;
     struct binaries_options options = {0};
@@ -411,7 +411,7 @@ static void test_no_id(void **state)
 }
 
 /* A server that is not there: the file is not found, no more. */
-static void test_debuginfod(void **state)
+TEST_WITH(debuginfod, fixture_init, fixture_deinit)
 {
     struct fixture *f = *state;
     struct binaries_options options = {.debuginfod = true, .no_host = true};
@@ -437,19 +437,4 @@ static void test_debuginfod(void **state)
     binary_files_deinit(&files);
     binaries_destroy(b);
     unsetenv("DEBUGINFOD_URLS");
-}
-
-#define WITH_FIXTURE(test) cmocka_unit_test_setup_teardown(test, fixture_init, fixture_deinit)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        WITH_FIXTURE(test_symfs),        WITH_FIXTURE(test_build_id_folders), WITH_FIXTURE(test_sysroot),
-        WITH_FIXTURE(test_recorded_path), WITH_FIXTURE(test_debuglink),       WITH_FIXTURE(test_endless_supplement),
-        WITH_FIXTURE(test_content_hash), WITH_FIXTURE(test_only_regular_files),
-        WITH_FIXTURE(test_no_host),      WITH_FIXTURE(test_replaced_later),
-        WITH_FIXTURE(test_mismatch),     WITH_FIXTURE(test_no_id),            WITH_FIXTURE(test_debuginfod),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

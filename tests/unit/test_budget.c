@@ -25,9 +25,8 @@ static enum budget_reason second(struct budget *b, uint64_t cpu_ns, uint64_t los
     return budget_step(b, &now);
 }
 
-static void test_nothing_to_do(void **state)
+TEST(nothing_to_do)
 {
-    (void)state;
     struct budget b = start(999, 0, 0);
 
     for (int i = 0; i < 100; i++)
@@ -36,9 +35,8 @@ static void test_nothing_to_do(void **state)
 }
 
 /* A full buffer halves the rate; ten quiet seconds bring a part of it back, and never more than was asked for. */
-static void test_lost(void **state)
+TEST(lost)
 {
-    (void)state;
     struct budget b = start(1000, 0, 0);
 
     assert_int_equal(second(&b, 0, 7, 0), BUDGET_LOST);
@@ -56,9 +54,8 @@ static void test_lost(void **state)
 }
 
 /* CPU use is proportional to the rate: one step brings it under the limit, where it stays. */
-static void test_cpu(void **state)
+TEST(cpu)
 {
-    (void)state;
     struct budget b = start(10000, 0.01, 0);
     int steps = 0;
 
@@ -69,9 +66,8 @@ static void test_cpu(void **state)
 }
 
 /* What no rate changes is left out of account, and said; some of the CPU remains for samples. */
-static void test_cpu_that_no_rate_changes(void **state)
+TEST(cpu_that_no_rate_changes)
 {
-    (void)state;
     const uint64_t fixed[] = {SECOND / 200, SECOND / 8};
     const uint64_t rates[] = {900, 450}; /* half of 1 %, a quarter of it, and each a tenth below */
 
@@ -89,9 +85,8 @@ static void test_cpu_that_no_rate_changes(void **state)
     }
 }
 
-static void test_never_nothing(void **state)
+TEST(never_nothing)
 {
-    (void)state;
     struct budget b = start(3, 0.001, 0);
 
     for (int i = 0; i < 20; i++)
@@ -105,9 +100,8 @@ static void test_never_nothing(void **state)
 }
 
 /* As long as more is held than allowed, and it comes back when there is less. */
-static void test_memory(void **state)
+TEST(memory)
 {
-    (void)state;
     struct budget b = start(1000, 0, 0);
     struct budget_use use = {.time_ns = 5 * SECOND};
 
@@ -126,9 +120,8 @@ static void test_memory(void **state)
 }
 
 /* The nearer the limit the slower; the steps stay; at the limit the capture ends. */
-static void test_bytes(void **state)
+TEST(bytes)
 {
-    (void)state;
     struct budget b = start(1000, 0, 1 << 20);
     uint64_t last = 1000;
     enum budget_reason reason = BUDGET_UNCHANGED;
@@ -143,15 +136,4 @@ static void test_bytes(void **state)
     assert_int_equal(second(&b, 0, 0, 900), BUDGET_BYTES); /* several at once are one step */
     assert_int_equal(b.rate, 500);
     assert_int_equal(second(&b, 0, 0, 200), BUDGET_END);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nothing_to_do), cmocka_unit_test(test_lost),  cmocka_unit_test(test_cpu),
-        cmocka_unit_test(test_cpu_that_no_rate_changes),
-        cmocka_unit_test(test_never_nothing), cmocka_unit_test(test_bytes), cmocka_unit_test(test_memory),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -92,7 +92,7 @@ static void identify(const char *path, struct elf_identity *id)
 }
 
 /* A hash of what a path leads to would let whoever made the trace test his guesses of a file that only root may read. */
-static void test_contents(void **state)
+TEST_WITH(contents, fixture_init, fixture_deinit)
 {
     const struct fixture *f = *state;
     char path[PATH_MAX], secret[PATH_MAX];
@@ -125,7 +125,7 @@ static void test_contents(void **state)
     assert_false(archives(&long_key, secret, false, NULL));
 }
 
-static void test_what_is_opened(void **state)
+TEST_WITH(what_is_opened, fixture_init, fixture_deinit)
 {
     const struct fixture *f = *state;
     const uint8_t id[20] = {1};
@@ -141,7 +141,7 @@ static void test_what_is_opened(void **state)
 }
 
 /* A build ID that a process forged does not open a file that the process's user may not read. */
-static void test_public_only(void **state)
+TEST_WITH(public_only, fixture_init, fixture_deinit)
 {
     const struct fixture *f = *state;
     char path[PATH_MAX];
@@ -213,7 +213,7 @@ static char which(const struct fixture *f, const struct copy *copies, uint32_t c
 }
 
 /* A copy of a library with forged symbols does not stand for it, in whatever order they are met. */
-static void test_forged(void **state)
+TEST_WITH(forged, fixture_init, fixture_deinit)
 {
     const struct fixture *f = *state;
     char both[2 * PATH_MAX];
@@ -237,7 +237,7 @@ static void test_forged(void **state)
 }
 
 /* The one that is left may be the forger's, if the trace says that one of another size had the build ID, too. */
-static void test_forged_alone(void **state)
+TEST_WITH(forged_alone, fixture_init, fixture_deinit)
 {
     const struct fixture *f = *state;
     static const struct copy copies[] = {{"forged", 1000, 0755}, {"real", 1001, 0755}};
@@ -259,7 +259,7 @@ static void test_forged_alone(void **state)
 }
 
 /* A debug file that another user put beside root's library says nothing of it. */
-static void test_forged_debug(void **state)
+TEST_WITH(forged_debug, fixture_init, fixture_deinit)
 {
     const struct fixture *f = *state;
     static const struct copy copies[] = {{"real", 0, 0755}};
@@ -286,7 +286,7 @@ static void test_forged_debug(void **state)
     assert_true(has);
 }
 
-static void test_too_many_bytes(void **state)
+TEST_WITH(too_many_bytes, fixture_init, fixture_deinit)
 {
     const struct fixture *f = *state;
     static const struct copy copies[] = {{"real", 1000, 0755}};
@@ -307,11 +307,10 @@ static void test_too_many_bytes(void **state)
     assert_true(has);
 }
 
-static void test_allowance(void **state)
+TEST(allowance)
 {
     struct allowance a;
 
-    (void)state;
     allowance_init(&a, 0);
     assert_true(allowance_take(&a, 7, ALLOWANCE_OWNER_BYTES - 1));
     assert_false(allowance_take(&a, 7, 2));
@@ -323,20 +322,4 @@ static void test_allowance(void **state)
     assert_true(allowance_take(&a, 0, ALLOWANCE_ALL_BYTES));
     assert_false(allowance_take(&a, 0, 1));
     allowance_deinit(&a);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_contents, fixture_init, fixture_deinit),
-        cmocka_unit_test_setup_teardown(test_what_is_opened, fixture_init, fixture_deinit),
-        cmocka_unit_test_setup_teardown(test_public_only, fixture_init, fixture_deinit),
-        cmocka_unit_test_setup_teardown(test_forged, fixture_init, fixture_deinit),
-        cmocka_unit_test_setup_teardown(test_forged_alone, fixture_init, fixture_deinit),
-        cmocka_unit_test_setup_teardown(test_forged_debug, fixture_init, fixture_deinit),
-        cmocka_unit_test_setup_teardown(test_too_many_bytes, fixture_init, fixture_deinit),
-        cmocka_unit_test(test_allowance),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -38,11 +38,10 @@ static bool parse(const char *line, struct procfs_mapping *m)
     return procfs_parse_mapping(line, strlen(line), m);
 }
 
-static void test_maps(void **state)
+TEST(maps)
 {
     struct procfs_mapping m;
 
-    (void)state;
     assert_true(parse("00400000-00401000 r-xp 00000000 fe:00 123                                /usr/bin/with space", &m));
     assert_string_equal(m.path, "/usr/bin/with space");
     assert_int_equal(m.protection, PROT_READ | PROT_EXEC);
@@ -58,13 +57,12 @@ static void test_maps(void **state)
     assert_string_equal(m.path, "[vdso]");
 }
 
-static void test_maps_hostile(void **state)
+TEST(maps_hostile)
 {
     static const char text[] = "00400000-00401000 r-xp 00000000 fe:00 123 /ok";
     char line[6000];
     struct procfs_mapping m;
 
-    (void)state;
     assert_false(parse("7f0000000000-7f0000021000 rw-p", &m));
     assert_false(parse("nonsense", &m));
     assert_false(parse("5-4 r-xp 0 0:0 0", &m));
@@ -87,7 +85,7 @@ static bool stop_after_pieces(void *ctx, size_t len_bytes)
 }
 
 /* The mappings of this program, of which it makes many: all of them, or only what may be read. */
-static void test_maps_in_pieces(void **state)
+TEST(maps_in_pieces)
 {
     enum { MANY = 2000, PAGE = 4096 };
     struct procfs_maps maps;
@@ -95,7 +93,6 @@ static void test_maps_in_pieces(void **state)
     uint32_t found = 0;
     int pieces = 3;
 
-    (void)state;
     char *area = mmap(NULL, MANY * 2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     assert_ptr_not_equal(area, MAP_FAILED);
     for (int i = 0; i < MANY; i++)
@@ -127,12 +124,11 @@ static void test_maps_in_pieces(void **state)
     error_destroy(err);
 }
 
-static void test_own_process(void **state)
+TEST(own_process)
 {
     struct procfs_status status;
     struct error *err;
 
-    (void)state;
     OK(procfs_status(getpid(), &status));
     assert_int_equal(status.parent_tgid, getppid());
     assert_true(status.start_ticks > 0);
@@ -180,13 +176,12 @@ static struct procfs_file mapped(const char *folder, const char *name)
 }
 
 /* The links in a process's root are the process's to make: they must not lead to files of the host. */
-static void test_other_root(void **state)
+TEST(other_root)
 {
     char folder[] = "/tmp/pycap-unit-XXXXXX", jail[PATH_MAX], path[PATH_MAX + 64];
     int ready[2];
     char entered = 0;
 
-    (void)state;
     assert_non_null(mkdtemp(folder));
     snprintf(jail, sizeof jail, "%s/jail", folder);
     assert_int_equal(mkdir(jail, 0755), 0);
@@ -276,12 +271,11 @@ static void closed_root(pid_t pid, const char *folder, char got[7])
     got[0] = 1;
 }
 
-static void test_closed_root(void **state)
+TEST(closed_root)
 {
     char folder[] = "/tmp/pycap-unit-XXXXXX", path[PATH_MAX], got[7] = {0};
     int answer[2], status;
 
-    (void)state;
     assert_non_null(mkdtemp(folder));
     assert_int_equal(chmod(folder, 0755), 0);
     put(folder, "host", "h");
@@ -314,13 +308,12 @@ static void test_closed_root(void **state)
 
 /* ---- lists of CPUs ---- */
 
-static void test_cpus(void **state)
+TEST(cpus)
 {
     static const char *const bad[] = {"", "x", "3-1", "1,", "-1", "1-", "1,,2", "99999999999999999999", "1 2"};
     uint32_t count;
     int *cpus;
 
-    (void)state;
     OK(host_parse_cpus("0-2,7\n", &cpus, &count));
     assert_int_equal(count, 4);
     assert_int_equal(cpus[2], 2);
@@ -341,12 +334,11 @@ static void test_cpus(void **state)
 }
 
 /* What the trace says of the machine is what /proc says. */
-static void test_hardware(void **state)
+TEST(hardware)
 {
     struct host h;
     char *cpus, *memory;
 
-    (void)state;
     OK(host_read(&h));
     OK(procfs_read("/proc/cpuinfo", &cpus, NULL));
     OK(procfs_read("/proc/meminfo", &memory, NULL));
@@ -365,7 +357,7 @@ static void test_hardware(void **state)
 
 /* ---- kernels that sampling can hang ---- */
 
-static void test_kernel_hang(void **state)
+TEST(kernel_hang)
 {
     /* In the forms in which uname -r, uname -v and /proc/version_signature say it; `why` is part of the refusal, NULL: allowed. */
     static const struct {
@@ -412,7 +404,6 @@ static void test_kernel_hang(void **state)
         {"nonsense", "", "", "cannot be parsed"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct error *err = kernel_hang_check(cases[i].release, cases[i].version, cases[i].signature);
         if (!cases[i].why && err)
@@ -424,12 +415,11 @@ static void test_kernel_hang(void **state)
 }
 
 /* The check of the host goes by it, and the environment overrides it. */
-static void test_kernel_hang_override(void **state)
+TEST(kernel_hang_override)
 {
     struct host h = {.machine = "x86_64", .release = "6.1.0-9-amd64", .version = "#1 SMP Debian 6.1.27-1 (2023-05-08)",
                      .kernel_major = 6, .kernel_minor = 1};
 
-    (void)state;
     unsetenv("PYCAP_IGNORE_KERNEL_BUG");
     struct error *err = host_check(&h);
     assert_non_null(err);
@@ -446,7 +436,7 @@ static void test_kernel_hang_override(void **state)
 
 /* ---- kernel symbols ---- */
 
-static void test_kallsyms(void **state)
+TEST(kallsyms)
 {
     static const char text[] = "ffffffff81000200 t second\nffffffff81000100 T first\nffffffff81000200 T alias\n"
                                "ffffffff81000300 D data\nffffffffc0000000 t in_module\t[ext4]\nbroken line\n"
@@ -455,7 +445,6 @@ static void test_kallsyms(void **state)
     struct kallsyms *k;
     bool found;
 
-    (void)state;
     OK(kallsyms_create(&k));
     /* The first look-up reads the real file; ours takes its place. */
     OK(kallsyms_lookup(k, 1, 0, &symbol, &found));
@@ -485,13 +474,12 @@ static void do_nothing(void)
 }
 
 /* What a thread has read is what the lookup would have read. One that nobody waits for ends with the table. */
-static void test_kallsyms_thread(void **state)
+TEST(kallsyms_thread)
 {
     struct kernel_symbol by_thread, at_once;
     struct kallsyms *thread, *load;
     bool found_by_thread, found_at_once;
 
-    (void)state;
     OK(kallsyms_create(&thread));
     OK(kallsyms_create(&load));
     kallsyms_begin(thread, do_nothing, 0);
@@ -529,12 +517,11 @@ static struct error *note(void *ctx, uint32_t kind, uint64_t time_ns, const void
     return NULL;
 }
 
-static void test_queue(void **state)
+TEST(queue)
 {
     struct seen s = {0};
     struct queue *q;
 
-    (void)state;
     OK(queue_create(&q));
     OK(queue_add(q, 30, 0, "d", 1));
     OK(queue_add(q, 10, 0, "a", 1));
@@ -574,13 +561,12 @@ static struct error *check_order(void *ctx, uint32_t kind, uint64_t time_ns, con
 }
 
 /* Messages of some CPUs, each of which brings its own in order, or not at all in order; many have equal times. */
-static void test_queue_of_cpus(void **state)
+TEST(queue_of_cpus)
 {
     struct handed h = {.arrival = UINT32_MAX};
     uint32_t random = 1, added = 0, kept_most = 0;
     struct queue *q;
 
-    (void)state;
     OK(queue_create(&q));
     for (uint64_t round = 1; round <= 60; round++) {
         uint32_t cpus = round % 9;
@@ -645,7 +631,7 @@ static void map(struct processes *p, uint32_t tgid, uint64_t address, uint64_t l
     OK(processes_apply(p, &e));
 }
 
-static void test_processes(void **state)
+TEST(processes)
 {
     struct processes_options options = {.whole_host = true, .follow = true};
     struct told told = {0};
@@ -655,7 +641,6 @@ static void test_processes(void **state)
     struct modules *modules;
     struct processes *p;
 
-    (void)state;
     OK(modules_create(&modules));
     OK(processes_create(&options, modules, &p));
     processes_set_events(p, &events);
@@ -730,14 +715,13 @@ static int count_refused(struct processes *p, const struct process *process, enu
 }
 
 /* A flood of mappings at ever new addresses: what is kept of it is bounded, and the rest counts for its process. */
-static void test_mapping_flood(void **state)
+TEST(mapping_flood)
 {
     struct processes_options options = {.whole_host = true, .follow = true};
     struct sideband_event e = {.kind = SIDEBAND_FORK, .tgid = 5000001, .tid = 5000001, .parent_tgid = 1, .time_ns = 1};
     struct modules *modules;
     struct processes *p;
 
-    (void)state;
     OK(modules_create(&modules));
     OK(processes_create(&options, modules, &p));
     OK(processes_apply(p, &e));
@@ -771,7 +755,7 @@ static void test_mapping_flood(void **state)
 }
 
 /* A process that has ended and waits for its parent has no mappings, which is nobody's prohibition. */
-static void test_zombie_is_not_forbidden(void **state)
+TEST(zombie_is_not_forbidden)
 {
     struct processes_options options = {.whole_host = true};
     struct process *process = NULL;
@@ -779,7 +763,6 @@ static void test_zombie_is_not_forbidden(void **state)
     struct processes *p;
     siginfo_t info;
 
-    (void)state;
     pid_t pid = fork();
     assert_true(pid >= 0);
     if (!pid)
@@ -798,14 +781,13 @@ static void test_zombie_is_not_forbidden(void **state)
 }
 
 /* Notes go with their process: the next one that gets its slot has none. */
-static void test_trace_notes(void **state)
+TEST(trace_notes)
 {
     struct trace_notes notes = {0};
     struct process a = {.slot = 7}, b = {.slot = 0}, next = {.slot = 7};
     struct module m = {.index = 3};
     struct thread t = {.index = 2};
 
-    (void)state;
     assert_null(trace_notes_find(&notes, &a));
     struct process_note *note = trace_notes_process(&notes, &a);
     assert_non_null(note);
@@ -832,13 +814,12 @@ static void test_trace_notes(void **state)
 
 /* ---- messages ---- */
 
-static void test_messages(void **state)
+TEST(messages)
 {
     char *text = NULL;
     size_t len;
     FILE *out = open_memstream(&text, &len);
 
-    (void)state;
     assert_string_equal(messages_count(0, "sample").text, "0 samples");
     assert_string_equal(messages_count(1, "sample").text, "1 sample");
     assert_string_equal(messages_count(36, "sample").text, "36 samples");
@@ -860,7 +841,7 @@ static void test_messages(void **state)
 }
 
 /* Those that are there have different slots; the slot of one that was dropped goes to the next. */
-static void test_slots(void **state)
+TEST(slots)
 {
     struct processes_options options = {.whole_host = true};
     struct sideband_event e = {.kind = SIDEBAND_FORK, .parent_tgid = 1, .time_ns = 1};
@@ -868,7 +849,6 @@ static void test_slots(void **state)
     struct processes *p;
     uint32_t slots[3];
 
-    (void)state;
     OK(modules_create(&modules));
     OK(processes_create(&options, modules, &p));
     for (uint32_t i = 0; i < 3; i++) {
@@ -893,24 +873,4 @@ static void test_slots(void **state)
     assert_int_equal(processes_find(p, 5000005)->slot, 3);
     processes_destroy(p);
     modules_destroy(modules);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_maps),     cmocka_unit_test(test_maps_hostile),
-        cmocka_unit_test(test_maps_in_pieces), cmocka_unit_test(test_own_process),
-        cmocka_unit_test(test_other_root), cmocka_unit_test(test_closed_root),
-        cmocka_unit_test(test_cpus),     cmocka_unit_test(test_hardware),
-        cmocka_unit_test(test_kernel_hang),  cmocka_unit_test(test_kallsyms),
-        cmocka_unit_test(test_kallsyms_thread),
-        cmocka_unit_test(test_queue),    cmocka_unit_test(test_queue_of_cpus),
-        cmocka_unit_test(test_processes),
-        cmocka_unit_test(test_mapping_flood),
-        cmocka_unit_test(test_zombie_is_not_forbidden),    cmocka_unit_test(test_slots),
-        cmocka_unit_test(test_messages),
-        cmocka_unit_test(test_trace_notes),    cmocka_unit_test(test_kernel_hang_override),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

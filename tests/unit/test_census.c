@@ -88,7 +88,7 @@ static void saw_all_others(struct fixture *f)
     VEC_DEINIT(&threads.list);
 }
 
-static void test_by_samples(void **state)
+TEST_WITH(by_samples, setup, teardown)
 {
     struct fixture *f = *state;
 
@@ -103,7 +103,7 @@ static void test_by_samples(void **state)
 }
 
 /* A stack with a hole is waited for a better one, but not for ever. */
-static void test_poor_stacks(void **state)
+TEST_WITH(poor_stacks, setup, teardown)
 {
     struct fixture *f = *state;
 
@@ -114,7 +114,7 @@ static void test_poor_stacks(void **state)
     assert_true(census_is_complete(f->census, BEGUN + CENSUS_BETTER_NS));
 }
 
-static void test_a_good_stack_stays_good(void **state)
+TEST_WITH(a_good_stack_stays_good, setup, teardown)
 {
     struct fixture *f = *state;
 
@@ -126,7 +126,7 @@ static void test_a_good_stack_stays_good(void **state)
 }
 
 /* A wait whose stacks are yet to be read does not count; once they are, it does. */
-static void test_by_waits(void **state)
+TEST_WITH(by_waits, setup, teardown)
 {
     struct fixture *f = *state;
     const struct wire_sample wait = {.type = WIRE_SAMPLE, .flags = WIRE_WAITS, .tid = f->other, .time_ns = 5};
@@ -141,7 +141,7 @@ static void test_by_waits(void **state)
     assert_true(census_is_complete(f->census, BEGUN));
 }
 
-static void test_a_thread_that_ends(void **state)
+TEST_WITH(a_thread_that_ends, setup, teardown)
 {
     struct fixture *f = *state;
 
@@ -160,7 +160,7 @@ static void test_a_thread_that_ends(void **state)
     assert_int_equal(census_missing(f->census), 0);
 }
 
-static void test_a_process_that_is_not_there(void **state)
+TEST_WITH(a_process_that_is_not_there, setup, teardown)
 {
     struct fixture *f = *state;
     struct census *census;
@@ -170,18 +170,4 @@ static void test_a_process_that_is_not_there(void **state)
     assert_null(census_list(census, UINT32_MAX / 2));
     assert_true(census_is_complete(census, BEGUN));
     census_destroy(census);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_by_samples, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_poor_stacks, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_a_good_stack_stays_good, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_by_waits, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_a_thread_that_ends, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_a_process_that_is_not_there, setup, teardown),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -71,21 +71,12 @@ static void check(const struct path *paths, size_t count, bool (*put)(const char
     }
 }
 
-static void test_pods(void **state)
+TEST(pods)
 {
-    (void)state;
     check(pods, sizeof pods / sizeof *pods, cgroup_put_pod_uid);
 }
 
-static void test_units(void **state)
+TEST(units)
 {
-    (void)state;
     check(units, sizeof units / sizeof *units, cgroup_put_unit);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_pods), cmocka_unit_test(test_units)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

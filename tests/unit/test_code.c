@@ -147,20 +147,18 @@ static void read_whole(uint32_t version_hex)
     free(s);
 }
 
-static void test_read(void **state)
+TEST(read)
 {
-    (void)state;
     read_whole(0x030b07f0);
     read_whole(0x030c01f0);
 }
 
-static void test_latin1_and_legacy(void **state)
+TEST(latin1_and_legacy)
 {
     struct space *s = space_create(0x030b07f0);
     struct buf storage = {0};
     struct py_code c;
 
-    (void)state;
     uint64_t table = make_bytes(s, "", 0), code = make_code(s, make_str(s, 1, false, true, "na\xefve", 5),
                                                             make_str(s, 1, true, false, "legacy", 6),
                                                             make_ascii(s, ""), table);
@@ -174,7 +172,7 @@ static void test_latin1_and_legacy(void **state)
     free(s);
 }
 
-static void test_limits(void **state)
+TEST(limits)
 {
     static const struct py_code_limits narrow = {7, 3};
     struct space *s = space_create(0x030c01f0);
@@ -182,7 +180,6 @@ static void test_limits(void **state)
     struct buf storage = {0};
     struct py_code c;
 
-    (void)state;
     uint64_t code = make_code(s, make_ascii(s, "seven__"), make_str(s, 2, false, true, greek, 4),
                               make_ascii(s, "/long/path.py"), make_bytes(s, "\1\2\3\4", 4));
     assert_true(py_code_read(&s->layout, space_read, s, code, &narrow, &storage, &c));
@@ -200,13 +197,12 @@ static void test_limits(void **state)
 }
 
 /* 2.7: names are bytes, UTF-8 or whatever; up to 3.10: no qualified names, and the length of the bytecode is not told. */
-static void test_old(void **state)
+TEST(old)
 {
     static const uint16_t japanese[] = {0x65e5, 0x672c};
     struct buf storage = {0};
     struct py_code c;
 
-    (void)state;
     for (int is_2 = 0; is_2 < 2; is_2++) {
         struct space *s = space_create(is_2 ? 0x020712f0 : 0x030a0df0);
         uint64_t name = is_2 ? make_bytes(s, "日本", 6) : make_str(s, 2, false, false, japanese, 2);
@@ -231,14 +227,13 @@ static void test_old(void **state)
 }
 
 /* Every single byte unreadable in turn: the part that it belongs to is missing, the others are there. */
-static void test_holes(void **state)
+TEST(holes)
 {
     struct space *s = space_create(0x030c01f0);
     struct buf storage = {0};
     struct py_code c;
     uint32_t complete = 0, no_header = 0, no_name = 0;
 
-    (void)state;
     uint64_t name = make_ascii(s, "name"), code = make_code(s, name, make_ascii(s, "qualname"), make_ascii(s, "file"),
                                                             make_bytes(s, "\1\2", 2));
     for (s->hole = BASE; s->hole < BASE + s->next; s->hole++) {
@@ -262,14 +257,13 @@ static void test_holes(void **state)
     free(s);
 }
 
-static void test_garbage(void **state)
+TEST(garbage)
 {
     struct space *s = space_create(0x030c01f0);
     const struct py_layout *l = &s->layout;
     struct buf storage = {0};
     struct py_code c;
 
-    (void)state;
     uint64_t kind0 = make_ascii(s, "a"), kind3 = make_ascii(s, "a"), huge = make_ascii(s, "a"),
              table = make_bytes(s, "", 0);
     put(s, kind0 + l->str_state, 0x60, 4);
@@ -303,9 +297,8 @@ static void test_garbage(void **state)
 #define TEXT(form, chars, literal, text) \
     assert_text((struct py_string){form, chars, (const uint8_t *)(literal), sizeof(literal) - 1}, text)
 
-static void test_text(void **state)
+TEST(text)
 {
-    (void)state;
     TEXT(1, 3, "a\xe9\xff", "aéÿ");
     TEXT(1, 5, "abc", "abc…");
     TEXT(2, 2, "\x3d\xd8\x00\xde", "\xef\xbf\xbd\xef\xbf\xbd"); /* not a pair: Python has none */
@@ -324,15 +317,4 @@ static void test_text(void **state)
     TEXT(3, 5, "abcde", "?");
     assert_text((struct py_string){.form = 1}, "");
     assert_text((struct py_string){.form = 1, .len = 9}, "…");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_read),    cmocka_unit_test(test_latin1_and_legacy), cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_old),
-        cmocka_unit_test(test_holes),   cmocka_unit_test(test_garbage),           cmocka_unit_test(test_text),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -168,12 +168,11 @@ static int symbols_named(struct scene *sc, const char *symbol)
 
 /* ---- functions and lines ---- */
 
-static void test_lines(void **state)
+TEST(lines)
 {
     struct scene sc = {0};
     uint32_t run[3], above, below, half, twice;
 
-    (void)state;
     /* Lines of a function, among those of others, out of order. */
     run[0] = python(&sc, "C.run", "/srv/app.py", 12, 10, 20);
     uint32_t other = python(&sc, "other", "/srv/lib.py", 7, 5, 9);
@@ -206,12 +205,11 @@ static void test_lines(void **state)
 }
 
 /* A function whose end is unknown gets blocks as its lines come. */
-static void test_unknown_end(void **state)
+TEST(unknown_end)
 {
     enum { LINES = 3000 };
     struct scene sc = {0};
 
-    (void)state;
     for (uint32_t i = 0; i < LINES; i++)
         python(&sc, "f", "/srv/app.py", 1 + i * 7 % LINES, 1, 0);
     begin(&sc);
@@ -223,11 +221,10 @@ static void test_unknown_end(void **state)
 }
 
 /* Lambdas, and functions that were defined again: equal names, but another first line. */
-static void test_equal_names(void **state)
+TEST(equal_names)
 {
     struct scene sc = {0};
 
-    (void)state;
     uint32_t a = python(&sc, "<lambda>", "/srv/app.py", 3, 3, 3);
     uint32_t b = python(&sc, "<lambda>", "/srv/app.py", 4, 4, 4);
     uint32_t c = python(&sc, "f", "/srv/app.py", 12, 10, 19);
@@ -248,11 +245,10 @@ static void test_equal_names(void **state)
     end(&sc);
 }
 
-static void test_full_paths(void **state)
+TEST(full_paths)
 {
     struct scene sc = {.options.full_paths = true};
 
-    (void)state;
     uint32_t f = python(&sc, "f", "/srv/app.py", 3, 1, 5);
     begin(&sc);
     write_image(&sc);
@@ -260,11 +256,10 @@ static void test_full_paths(void **state)
     end(&sc);
 }
 
-static void test_extreme_lines(void **state)
+TEST(extreme_lines)
 {
     struct scene sc = {0};
 
-    (void)state;
     uint32_t huge = python(&sc, "huge", "/srv/app.py", UINT32_MAX, 1, UINT32_MAX);
     uint32_t greatest = python(&sc, "huge", "/srv/app.py", INT32_MAX, 1, UINT32_MAX);
     uint32_t one = python(&sc, "huge", "/srv/app.py", 1, 1, UINT32_MAX);
@@ -285,13 +280,12 @@ static void test_extreme_lines(void **state)
     end(&sc);
 }
 
-static void test_many_lines(void **state)
+TEST(many_lines)
 {
     enum { FUNCTIONS = 1000, LINES = 100 };
     static char names[FUNCTIONS][TEXT_COUNT], symbols[FUNCTIONS][3 * TEXT_COUNT];
     struct scene sc = {0};
 
-    (void)state;
     for (uint32_t f = 0; f < FUNCTIONS; f++) {
         snprintf(names[f], sizeof *names, "function_%u", f);
         snprintf(symbols[f], sizeof *symbols, "py::function_%u:%s.py", f, f % 3 ? "a" : "b");
@@ -311,11 +305,10 @@ static void test_many_lines(void **state)
 
 /* ---- what is no Python ---- */
 
-static void test_marks(void **state)
+TEST(marks)
 {
     struct scene sc = {0};
 
-    (void)state;
     uint32_t torn = synthetic_mark(&sc.s, "[torn]"), task = synthetic_mark(&sc.s, "[asyncio task fetch]");
     begin(&sc);
     uint64_t no_frames = address_of(&sc, EMIT_NO_STACK);
@@ -327,11 +320,10 @@ static void test_marks(void **state)
 }
 
 /* A native function has lines of several files; its binary tells it from others of its name. */
-static void test_native(void **state)
+TEST(native)
 {
     struct scene sc = {0};
 
-    (void)state;
     uint32_t a = native(&sc, "parse", "/usr/lib/liba.so", "/src/parse.c", 10);
     uint32_t b = native(&sc, "parse", "/usr/lib/liba.so", "/src/parse.h", 3);
     uint32_t c = native(&sc, "parse", "/usr/lib/libb.so", "/src/other.c", 10);
@@ -355,7 +347,7 @@ static void test_native(void **state)
 
 /* ---- hostile input ---- */
 
-static void test_hostile_names(void **state)
+TEST(hostile_names)
 {
     static char longest[10001];
     static char symbol[10020];
@@ -380,7 +372,6 @@ static void test_hostile_names(void **state)
     const uint32_t count = sizeof cases / sizeof *cases;
     struct scene sc = {0};
 
-    (void)state;
     memset(longest, 'x', sizeof longest - 1);
     snprintf(symbol, sizeof symbol, "py::%s:a.py", longest);
     for (uint32_t i = 0; i < count; i++)
@@ -393,13 +384,12 @@ static void test_hostile_names(void **state)
 }
 
 /* Lines that a table claims, but nobody has seen, take room up to a limit. */
-static void test_reserved_lines(void **state)
+TEST(reserved_lines)
 {
     enum { FUNCTIONS = 400, CLAIMED = 60000 };
     static char names[FUNCTIONS][TEXT_COUNT];
     struct scene sc = {0};
 
-    (void)state;
     for (uint32_t f = 0; f < FUNCTIONS; f++) {
         snprintf(names[f], sizeof *names, "f%u", f);
         python(&sc, names[f], "/srv/a.py", 100, 1, CLAIMED);
@@ -411,11 +401,10 @@ static void test_reserved_lines(void **state)
 }
 
 /* Memory is counted, given back, and its limit an error. */
-static void test_limits(void **state)
+TEST(limits)
 {
     static char path[60000];
 
-    (void)state;
     memset(path, 'p', sizeof path - 1);
     for (uint64_t max = 1000; ; max *= 2) {
         struct limits limits = {.memory_max = max, .work_max = UINT64_MAX};
@@ -452,11 +441,10 @@ static void setup_small(struct scene *sc, const char *function, uint32_t line)
     write_image(sc);
 }
 
-static void test_equal_input(void **state)
+TEST(equal_input)
 {
     struct scene a, b, name, line;
 
-    (void)state;
     setup_small(&a, "f", 3);
     setup_small(&b, "f", 3);
     setup_small(&name, "h", 3);
@@ -469,24 +457,4 @@ static void test_equal_input(void **state)
     end(&b);
     end(&name);
     end(&line);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lines),
-        cmocka_unit_test(test_unknown_end),
-        cmocka_unit_test(test_equal_names),
-        cmocka_unit_test(test_full_paths),
-        cmocka_unit_test(test_extreme_lines),
-        cmocka_unit_test(test_many_lines),
-        cmocka_unit_test(test_marks),
-        cmocka_unit_test(test_native),
-        cmocka_unit_test(test_hostile_names),
-        cmocka_unit_test(test_reserved_lines),
-        cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_equal_input),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

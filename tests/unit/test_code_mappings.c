@@ -28,12 +28,11 @@ static void fill(struct code_mappings *m, struct code_pool *pool, uint32_t count
         assert_int_equal(add(m, pool, 0x100000 + i * UINT64_C(0x2000), 1 + i, path), CODE_MAPPINGS_ADDED);
 }
 
-static void test_paths_are_kept_once(void **state)
+TEST(paths_are_kept_once)
 {
     struct paths paths = {0};
     char text[64];
 
-    (void)state;
     const char *a = paths_hold(&paths, "/lib/a.so");
     assert_string_equal(a, "/lib/a.so");
     assert_int_equal(paths_cost(&paths, "/lib/a.so"), 0);
@@ -63,13 +62,12 @@ static void test_paths_are_kept_once(void **state)
 }
 
 /* A child costs nothing until it maps something, and then not the mappings themselves. */
-static void test_fork_shares(void **state)
+TEST(fork_shares)
 {
     struct code_pool pool = {0};
     struct code_mappings parent = {0}, child[100];
     char path[4001];
 
-    (void)state;
     memset(path, 'a', 4000);
     path[0] = '/';
     path[4000] = 0;
@@ -116,12 +114,11 @@ static void read_at(struct code_mappings *m, struct code_pool *pool, uint64_t ti
 }
 
 /* Workers that were forked before the capture, each of which is read from /proc by itself. */
-static void test_equal_lists_are_shared(void **state)
+TEST(equal_lists_are_shared)
 {
     struct code_pool pool = {0};
     struct code_mappings m[100] = {0}, other = {0}, early = {0}, grown = {0};
 
-    (void)state;
     read_at(&m[0], &pool, 500, "/lib/b.so");
     uint64_t bytes = code_pool_bytes(&pool);
     for (int i = 1; i < 100; i++) {
@@ -159,12 +156,11 @@ static void test_equal_lists_are_shared(void **state)
 }
 
 /* The only holder of a list changes it in place: nobody finds the old one any more. */
-static void test_a_changed_list_is_not_found(void **state)
+TEST(a_changed_list_is_not_found)
 {
     struct code_pool pool = {0};
     struct code_mappings a = {0}, b = {0};
 
-    (void)state;
     read_at(&a, &pool, 0, "/lib/b.so");
     assert_int_equal(add(&a, &pool, 0x100000, 5, "/new"), CODE_MAPPINGS_ADDED);
     read_at(&b, &pool, 0, "/lib/b.so");
@@ -177,12 +173,11 @@ static void test_a_changed_list_is_not_found(void **state)
 }
 
 /* New mappings at ever new addresses, never one that is gone: the list does not grow for ever. */
-static void test_flood(void **state)
+TEST(flood)
 {
     struct code_pool pool = {0};
     struct code_mappings m = {0};
 
-    (void)state;
     assert_int_equal(add(&m, &pool, 0x1000, 1, "/lib/libc.so.6"), CODE_MAPPINGS_ADDED);
     fill(&m, &pool, CODE_MAPPINGS_MAX - 1, "/flood");
     assert_int_equal(code_mappings_count(&m), CODE_MAPPINGS_MAX);
@@ -198,13 +193,12 @@ static void test_flood(void **state)
 }
 
 /* With equal times there still is room again; a path that is not in a full list gets none, but what it covers goes. */
-static void test_full(void **state)
+TEST(full)
 {
     struct code_pool pool = {0};
     struct code_mappings m = {0};
     char path[32];
 
-    (void)state;
     for (uint32_t i = 0; i < CODE_MAPPINGS_MAX; i++) {
         snprintf(path, sizeof path, "/lib/%u", i);
         assert_int_equal(add(&m, &pool, 0x100000 + i * UINT64_C(0x2000), 0, path), CODE_MAPPINGS_ADDED);
@@ -219,14 +213,13 @@ static void test_full(void **state)
 }
 
 /* Who fills the memory of all gets no more; others do. */
-static void test_memory_of_all(void **state)
+TEST(memory_of_all)
 {
     struct code_pool pool = {0};
     struct code_mappings greedy[64] = {0}, modest = {0};
     uint32_t full = 0;
     char path[4001], name[32];
 
-    (void)state;
     for (uint32_t k = 0; k < 64; k++) {
         for (uint32_t i = 0; i < CODE_MAPPINGS_MAX; i++)
             full += add(&greedy[k], &pool, 0x100000 + i * UINT64_C(0x2000), i, "/greedy") == CODE_MAPPINGS_UNCHANGED;
@@ -250,13 +243,12 @@ static void test_memory_of_all(void **state)
     code_pool_deinit(&pool);
 }
 
-static void test_keep(void **state)
+TEST(keep)
 {
     struct code_pool pool = {0};
     struct code_mappings m = {0}, child;
     const struct address_range some[] = {{0x0, 0x100000}, {0x102000, 0x103000}, {0x106800, 0x106900}};
 
-    (void)state;
     assert_true(code_mappings_keep(&m, &pool, some, 3));
     fill(&m, &pool, 5, "/a");
     code_mappings_share(&child, &m, 100);
@@ -276,12 +268,11 @@ static void test_keep(void **state)
 }
 
 /* A file that was put in the other's place under its name is another one; what only one side can know tells nothing. */
-static void test_other_files(void **state)
+TEST(other_files)
 {
     const struct code_mapping a = {.device_major = 8, .device_minor = 1, .inode = 5, .inode_generation = 7, .by_event = true};
     struct code_mapping b = a;
 
-    (void)state;
     assert_false(code_mapping_is_other_file(&a, &b));
     b.inode = 6;
     assert_true(code_mapping_is_other_file(&a, &b));
@@ -298,12 +289,11 @@ static void test_other_files(void **state)
     assert_true(code_mapping_is_other_file(&a, &b));
 }
 
-static void test_replaced(void **state)
+TEST(replaced)
 {
     struct code_pool pool = {0};
     struct code_mappings m = {0};
 
-    (void)state;
     add(&m, &pool, 0x1000, 1, "/a");
     add(&m, &pool, 0x3000, 1, "/b");
     assert_int_equal(code_mappings_at(&m, 0)->replaced_ns + code_mappings_at(&m, 1)->replaced_ns, 0);
@@ -324,14 +314,13 @@ static void test_replaced(void **state)
 }
 
 /* What is unwound by the same rows as what was there before took nothing's place; but it may lie where something had. */
-static void test_unwound_alike(void **state)
+TEST(unwound_alike)
 {
     struct code_mapping mapping = {.address = 0x10000, .length = 0x3000, .file_offset = 0x3000, .time_ns = 5, .path = "/a"};
     struct code_pool pool = {0};
     struct code_mappings m = {0};
     size_t at;
 
-    (void)state;
     assert_int_equal(code_mappings_add(&m, &pool, &mapping, &at), CODE_MAPPINGS_ADDED);
     mapping.address += 0x1000; /* mprotect() of its end: another extent of the same */
     mapping.file_offset += 0x1000;
@@ -360,13 +349,12 @@ static void test_unwound_alike(void **state)
 }
 
 /* Frames behind one in a library that the sampler took for the one before are cut off. */
-static void test_trusted_frames(void **state)
+TEST(trusted_frames)
 {
     const struct native_frame frames[] = {{0x1010 | NATIVE_EXACT, 1}, {0x3010, 2}, {0x1020, 3}, {0x5010, 4}};
     struct process p = {0};
     struct code_pool pool = {0};
 
-    (void)state;
     process_listed(&p, 50);
     process_listed(&p, 100); /* nothing was replaced: it may be an older one as well */
     assert_int_equal(p.lists[0].since_ns, 50);
@@ -402,23 +390,4 @@ static void test_trusted_frames(void **state)
     assert_int_equal(process_trusted_frames(&p, frames, 4, 160), 4);
     code_mappings_deinit(&p.mappings);
     code_pool_deinit(&pool);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_paths_are_kept_once),
-        cmocka_unit_test(test_fork_shares),
-        cmocka_unit_test(test_equal_lists_are_shared),
-        cmocka_unit_test(test_a_changed_list_is_not_found),
-        cmocka_unit_test(test_flood),
-        cmocka_unit_test(test_full),
-        cmocka_unit_test(test_memory_of_all),
-        cmocka_unit_test(test_keep),
-        cmocka_unit_test(test_other_files),
-        cmocka_unit_test(test_replaced),
-        cmocka_unit_test(test_unwound_alike),
-        cmocka_unit_test(test_trusted_frames),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,7 +10,7 @@
 
 enum { RECORDS = 50 };
 
-static void test_all_fields_come_back(void **state)
+TEST(all_fields_come_back)
 {
     const struct trace_record_type *type = trace_record_type(TRACE_code);
     static struct trace_code records[RECORDS];
@@ -19,7 +19,6 @@ static void test_all_fields_come_back(void **state)
     struct codes *c;
     uint32_t index;
 
-    (void)state;
     OK(codes_create(&c));
     for (uint32_t i = 0; i < RECORDS; i++) {
         generate(&g, type, &records[i]);
@@ -43,14 +42,13 @@ static void test_all_fields_come_back(void **state)
 }
 
 /* Two records that differ in one field alone are two, whichever field it is. */
-static void test_every_field_counts(void **state)
+TEST(every_field_counts)
 {
     const struct trace_record_type *type = trace_record_type(TRACE_code);
     struct trace_code plain = {.name = {(const uint8_t *)"f", 1}};
     struct codes *c;
     uint32_t first, index, others = 0;
 
-    (void)state;
     OK(codes_create(&c));
     OK(codes_keep(c, &plain, &first));
     for (uint32_t i = 0; i < type->field_count; i++) {
@@ -83,14 +81,13 @@ static void test_every_field_counts(void **state)
     codes_destroy(c);
 }
 
-static void test_too_large(void **state)
+TEST(too_large)
 {
     static const uint8_t byte;
     struct trace_code large = {.line_table = {&byte, TRACE_BLOCK_LIMIT_BYTES + 1}};
     struct codes *c;
     uint32_t index;
 
-    (void)state;
     OK(codes_create(&c));
     struct error *err = codes_keep(c, &large, &index);
     assert_non_null(err);
@@ -99,15 +96,4 @@ static void test_too_large(void **state)
                                          "a block may hold");
     error_destroy(err);
     codes_destroy(c);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_all_fields_come_back),
-        cmocka_unit_test(test_every_field_counts),
-        cmocka_unit_test(test_too_large),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -182,18 +182,18 @@ static void assert_lines_go_first(struct world *w, uint64_t table_bytes, bool li
     assert_int_equal(lines_of(w, live ? add_live(w, address) : add_message(w, address, 1000)), 1000);
 }
 
-static void test_live(void **state)
+TEST_WITH(live, set_up, tear_down)
 {
     assert_lines_go_first(*state, TABLE_BYTES, true);
 }
 
-static void test_messages(void **state)
+TEST_WITH(messages, set_up, tear_down)
 {
     assert_lines_go_first(*state, 16384, false);
 }
 
 /* What is known already costs nothing when another process, or a new object, brings it again. */
-static void test_known_contents_are_free(void **state)
+TEST_WITH(known_contents_are_free, set_up, tear_down)
 {
     struct world *w = *state;
     uint64_t address = make_code(w, 1000);
@@ -206,7 +206,7 @@ static void test_known_contents_are_free(void **state)
 }
 
 /* An object that cannot be read costs time, so attempts are limited, too. */
-static void test_attempts_are_limited(void **state)
+TEST_WITH(attempts_are_limited, set_up, tear_down)
 {
     struct world *w = *state;
     uint64_t attempts = 0;
@@ -235,7 +235,7 @@ static struct process_note *note_with(struct world *w, struct trace_notes *notes
     return n;
 }
 
-static void test_the_biggest_is_forgotten_first(void **state)
+TEST_WITH(the_biggest_is_forgotten_first, set_up, tear_down)
 {
     struct world *w = *state;
     struct trace_notes notes = {0};
@@ -266,17 +266,4 @@ static void test_the_biggest_is_forgotten_first(void **state)
     OK(codes_limit(w->codes, &notes, 0));
     assert_int_equal(codes_count(w->codes), 0);
     trace_notes_deinit(&notes);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_live, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_messages, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_known_contents_are_free, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_attempts_are_limited, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_the_biggest_is_forgotten_first, set_up, tear_down),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,9 +36,8 @@ static void parse(const char *text)
     command_note_parse(text, strlen(text), 0, &note);
 }
 
-static void test_facts(void **state)
+TEST(facts)
 {
-    (void)state;
     parse("work=20000\nbranch=main\n\n_a.b-C9=x = y\nempty=\n");
     assert_int_equal(note.fact_count, 4);
     assert_int_equal(note.refused_lines, 0);
@@ -53,9 +52,8 @@ static void test_facts(void **state)
 }
 
 /* Work of several processes adds up, by kind; of other keys the last line counts. */
-static void test_sums(void **state)
+TEST(sums)
 {
-    (void)state;
     parse("work=1\nseed=1\nwork=20\nseed=2\nwork.get=4\nwork.get=5\nworker=1\nworker=1\n");
     assert_string_equal(value("work"), "21");
     assert_string_equal(value("work.get"), "9");
@@ -66,12 +64,11 @@ static void test_sums(void **state)
 }
 
 /* A sum that lacks something would be a wrong one. */
-static void test_no_sum(void **state)
+TEST(no_sum)
 {
     static const char *const bad[] = {"", " 5", "5 ", "+5", "-5", "1.5", "1e6", "0x10", "many", "18446744073709551616",
                                       "9999999999999999999\nwork=9999999999999999999", "\x1b[31m5"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         char text[128];
         snprintf(text, sizeof text, "work=5\nwork=%s\nwork=5\nother=1\n", bad[i]);
@@ -82,13 +79,12 @@ static void test_no_sum(void **state)
     }
 }
 
-static void test_refused(void **state)
+TEST(refused)
 {
     static const char *const bad[] = {"work", "=5", "1a=5", "a b=5", "a\t=5", "a=\t", "a=caf\xc3\xa9", "\xff\xfe", "a=\x7f",
                                       "a=5\r", ".a=1", " a=1", "a =1"};
     char text[400];
 
-    (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         parse(bad[i]);
         if (note.fact_count || note.refused_lines != 1)
@@ -110,12 +106,11 @@ static void test_refused(void **state)
     }
 }
 
-static void test_too_much(void **state)
+TEST(too_much)
 {
     char text[NOTE_BYTES_MAX];
     size_t len = 0;
 
-    (void)state;
     /* Too many keys: the first ones stay, and go on counting. */
     for (int i = 0; i < NOTE_FACTS_MAX + 10; i++)
         len += (size_t)snprintf(text + len, sizeof text - len, "k%d=%d\n", i, i);
@@ -155,13 +150,12 @@ static const char *content(const struct note_file *n, size_t most, uint64_t *mor
     return text;
 }
 
-static void test_file(void **state)
+TEST(file)
 {
     struct note_file *n;
     struct stat st;
     uint64_t more;
 
-    (void)state;
     mode_t mask = umask(0777);
     OK(note_file_create(true, &n));
     umask(mask);
@@ -186,11 +180,10 @@ static void test_file(void **state)
 }
 
 /* What lies at the path by then is not read, but removed. */
-static void test_another_file_at_its_path(void **state)
+TEST(another_file_at_its_path)
 {
     char folder[] = "/tmp/test_note.XXXXXX", secret[64];
 
-    (void)state;
     assert_non_null(mkdtemp(folder));
     snprintf(secret, sizeof secret, "%s/secret", folder);
     put(secret, "secret=1\n");
@@ -221,7 +214,7 @@ static void test_another_file_at_its_path(void **state)
 }
 
 /* TMPDIR is where the file lies, unless others could replace it there. */
-static void test_folder(void **state)
+TEST(folder)
 {
     static const struct {
         mode_t mode;
@@ -230,7 +223,6 @@ static void test_folder(void **state)
     char folder[] = "/tmp/test_note.XXXXXX";
     struct note_file *n;
 
-    (void)state;
     assert_non_null(mkdtemp(folder));
     setenv("TMPDIR", folder, 1);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -248,20 +240,4 @@ static void test_folder(void **state)
         note_file_destroy(n);
     }
     unsetenv("TMPDIR");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_facts),
-        cmocka_unit_test(test_sums),
-        cmocka_unit_test(test_no_sum),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_too_much),
-        cmocka_unit_test(test_file),
-        cmocka_unit_test(test_another_file_at_its_path),
-        cmocka_unit_test(test_folder),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

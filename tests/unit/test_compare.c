@@ -63,11 +63,10 @@ static size_t finding_count(const struct comparison *c)
     return count;
 }
 
-static void test_nothing_changed(void **state)
+TEST(nothing_changed)
 {
     struct made m;
 
-    (void)state;
     made_init(&m);
     add_services(&m, 10, 10, USUAL);
     struct comparison c = compared(&m, 10, 10);
@@ -82,12 +81,11 @@ static void test_nothing_changed(void **state)
 }
 
 /* One function is slower: it is the first finding, and the only one. Its callers and siblings owe theirs to it. */
-static void test_slower_function(void **state)
+TEST(slower_function)
 {
     struct service slower = USUAL;
     struct made m;
 
-    (void)state;
     made_init(&m);
     slower.score = 1.25;
     slower.score_name = "app.py:score@99";
@@ -112,12 +110,11 @@ static void test_slower_function(void **state)
 }
 
 /* More requests of one kind: what they call takes more time, but not more of them. */
-static void test_of_callers(void **state)
+TEST(of_callers)
 {
     struct service more = USUAL;
     struct made m;
 
-    (void)state;
     made_init(&m);
     more.big = 1.8;
     add_services(&m, 10, 10, more);
@@ -132,12 +129,11 @@ static void test_of_callers(void **state)
     made_deinit(&m);
 }
 
-static void test_new_function(void **state)
+TEST(new_function)
 {
     struct service added = USUAL;
     struct made m;
 
-    (void)state;
     made_init(&m);
     added.added = 200;
     add_services(&m, 5, 5, added);
@@ -168,11 +164,10 @@ static void test_new_function(void **state)
 }
 
 /* What the new runs alone have counts by what they have of it, if they are three. */
-static void test_small_new_function(void **state)
+TEST(small_new_function)
 {
     struct service added = USUAL;
 
-    (void)state;
     added.added = 15;
     for (size_t new = 2; new <= 3; new++) {
         struct made m;
@@ -187,12 +182,11 @@ static void test_small_new_function(void **state)
 }
 
 /* One new run against many old ones. */
-static void test_one_new_run(void **state)
+TEST(one_new_run)
 {
     struct service slower = USUAL;
     struct made m;
 
-    (void)state;
     made_init(&m);
     slower.score = 1.6;
     add_services(&m, 10, 1, slower);
@@ -205,14 +199,13 @@ static void test_one_new_run(void **state)
 }
 
 /* Of so few runs nothing is concluded, however different they are. */
-static void test_too_few(void **state)
+TEST(too_few)
 {
     static const struct {
         size_t old, new;
         bool enough;
     } cases[] = {{1, 1, false}, {3, 1, false}, {2, 2, false}, {2, 3, false}, {3, 3, true}, {5, 1, true}, {1, 5, true}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct service slower = USUAL;
         struct made m;
@@ -235,13 +228,12 @@ static void test_too_few(void **state)
     }
 }
 
-static void test_work(void **state)
+TEST(work)
 {
     struct made m;
     const struct compare_options options = {0};
     struct comparison c;
 
-    (void)state;
     made_init(&m);
     add_services(&m, 5, 5, USUAL);
     /* The new runs did half of the work in the same time. */
@@ -270,13 +262,12 @@ static void test_work(void **state)
     made_deinit(&m);
 }
 
-static void test_unlike(void **state)
+TEST(unlike)
 {
     const struct compare_options plain = {0}, forced = {.force = true};
     struct comparison c;
     struct made m;
 
-    (void)state;
     made_init(&m);
     add_services(&m, 3, 3, USUAL);
     m.set.runs.data[4].cpu_model = made_text(&m, "Another CPU");
@@ -307,12 +298,11 @@ static void test_unlike(void **state)
 }
 
 /* A run that lost too much is left out where enough others are. */
-static void test_lossy(void **state)
+TEST(lossy)
 {
     struct service slower = USUAL;
     struct made m;
 
-    (void)state;
     made_init(&m);
     slower.score = 1.5;
     add_services(&m, 5, 5, slower);
@@ -332,11 +322,11 @@ static void test_lossy(void **state)
 }
 
 /* A run with hardly any samples is left out, too; where all have few it is none. */
-static void test_small_run(void **state)
+TEST(small_run)
 {
     for (int all = 0; all < 2; all++) {
         struct made m;
-        (void)state;
+
         made_init(&m);
         for (int i = 0; i < 8; i++) {
             bool small = all || i == 3;
@@ -360,11 +350,10 @@ static void test_small_run(void **state)
 }
 
 /* Work so small or large that a time divided by it were no number is not known. */
-static void test_extreme_work(void **state)
+TEST(extreme_work)
 {
     static const double works[] = {5e-324, 1e-300, 1e-100, 1, 1e100, 1e308};
 
-    (void)state;
     for (size_t k = 0; k < sizeof works / sizeof *works; k++) {
         struct made m;
         made_init(&m);
@@ -379,9 +368,8 @@ static void test_extreme_work(void **state)
 }
 
 /* Of two children that alone share their caller's time, the one whose code changed, or whose own time did, is the cause. */
-static void test_two_children(void **state)
+TEST(two_children)
 {
-    (void)state;
     for (int changed = 0; changed < 2; changed++) {
         struct made m;
         made_init(&m);
@@ -404,13 +392,12 @@ static void test_two_children(void **state)
     }
 }
 
-static void test_events(void **state)
+TEST(events)
 {
     struct compare_options options = {.event = "page-faults"};
     struct comparison c;
     struct made m;
 
-    (void)state;
     made_init(&m);
     add_services(&m, 3, 3, USUAL);
     struct error *err = made_compare(&m, 3, 3, &options, &c);
@@ -434,13 +421,12 @@ static bool ignore_price(void *ctx, const char *file, const char *function)
     return !strcmp(file, "app.py") && !strcmp(function, "price");
 }
 
-static void test_ignored(void **state)
+TEST(ignored)
 {
     const struct compare_options options = {.is_ignored = ignore_price};
     struct comparison c;
     struct made m;
 
-    (void)state;
     made_init(&m);
     add_services(&m, 3, 3, USUAL);
     OK(made_compare(&m, 3, 3, &options, &c));
@@ -452,11 +438,10 @@ static void test_ignored(void **state)
 }
 
 /* A chain of calls that do nothing else is one row, of its innermost function. */
-static void test_chain(void **state)
+TEST(chain)
 {
     struct made m;
 
-    (void)state;
     made_init(&m);
     for (int i = 0; i < 20; i++) {
         made_samples(&m, "a.py:main;a.py:wrap;a.py:wrapped;a.py:work", made_count(&m, i < 10 ? 500 : 650, 0.01));
@@ -479,11 +464,10 @@ static void test_chain(void **state)
 }
 
 /* The own time of a function that calls others. */
-static void test_slower_self(void **state)
+TEST(slower_self)
 {
     struct made m;
 
-    (void)state;
     made_init(&m);
     for (int i = 0; i < 20; i++) {
         made_samples(&m, i < 10 ? "a.py:main;a.py:f@1" : "a.py:main;a.py:f@2", made_count(&m, i < 10 ? 400 : 520, 0.01));
@@ -504,12 +488,11 @@ static void test_slower_self(void **state)
 }
 
 /* The same runs give the same rows in the same order, however things are numbered. */
-static void test_order(void **state)
+TEST(order)
 {
     struct comparison c[2];
     struct made m[2];
 
-    (void)state;
     for (int k = 0; k < 2; k++) {
         static const char *const stacks[] = {"a.py:main;a.py:f", "a.py:main;b.py:f", "a.py:main;a.py:g", "a.py:main;a.py:h"};
         made_init(&m[k]);
@@ -535,18 +518,4 @@ static void test_order(void **state)
         comparison_deinit(&c[k]);
         made_deinit(&m[k]);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nothing_changed), cmocka_unit_test(test_slower_function), cmocka_unit_test(test_of_callers),
-        cmocka_unit_test(test_new_function),    cmocka_unit_test(test_one_new_run),     cmocka_unit_test(test_too_few),
-        cmocka_unit_test(test_work),            cmocka_unit_test(test_unlike),          cmocka_unit_test(test_events),
-        cmocka_unit_test(test_ignored),         cmocka_unit_test(test_chain),           cmocka_unit_test(test_slower_self),
-        cmocka_unit_test(test_order),           cmocka_unit_test(test_lossy),           cmocka_unit_test(test_two_children),
-        cmocka_unit_test(test_small_new_function), cmocka_unit_test(test_small_run), cmocka_unit_test(test_extreme_work),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

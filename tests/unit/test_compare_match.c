@@ -41,11 +41,10 @@ static void done(struct made *m, struct comparison *c)
     made_deinit(m);
 }
 
-static void test_moved_lines(void **state)
+TEST(moved_lines)
 {
     struct made m;
 
-    (void)state;
     struct comparison c = compared(&m, STACKS("a.py:f@7!10", "a.py:g@8!20", "a.py:h@9!30"),
                                    STACKS("a.py:f@7!10", "a.py:g@8!25", "a.py:h@5!35"), NULL);
     check(&c, "f", COMPARE_SAME, NULL);
@@ -56,7 +55,7 @@ static void test_moved_lines(void **state)
 }
 
 /* Checkouts and virtual environments in other folders, another one for each run. */
-static void test_other_folders(void **state)
+TEST(other_folders)
 {
     static const char *const files[] = {"/src/%d/shop/cart.py:add", "/src/%d/shop/__init__.py:start", "/src/%d/shop/db/__init__.py:query",
                                         "/venv%d/lib/python3.12/site-packages/flask/app.py:run", "<frozen importlib>:load"};
@@ -64,7 +63,6 @@ static void test_other_folders(void **state)
     struct made m;
     char stack[200];
 
-    (void)state;
     made_init(&m);
     for (int run = 0; run < 6; run++) {
         for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
@@ -86,11 +84,10 @@ static void test_other_folders(void **state)
 }
 
 /* Two files with functions of one name stay two, also if each set has only one of them and the other's folder stayed. */
-static void test_one_name_in_two_files(void **state)
+TEST(one_name_in_two_files)
 {
     struct made m;
 
-    (void)state;
     struct comparison c = compared(&m, STACKS("/p/a/util.py:get@1", "/p/b/util.py:get@2"), STACKS("/p/a/util.py:get@1", "/p/b/util.py:get@2"), NULL);
     size_t rows = 0;
     for (size_t i = 0; i < c.rows.count; i++)
@@ -112,11 +109,10 @@ static void test_one_name_in_two_files(void **state)
     done(&m, &c);
 }
 
-static void test_renamed(void **state)
+TEST(renamed)
 {
     struct made m;
 
-    (void)state;
     struct comparison c = compared(&m, STACKS("a.py:old_name@7", "a.py:old_name.<locals>.<lambda>@3^8", "a.py:Box.fill@8", "a.py:Box.pour@9"),
                                    STACKS("a.py:new_name@7", "a.py:new_name.<locals>.<lambda>@4^8", "a.py:Crate.fill@8", "a.py:Crate.pour@5"), NULL);
     check(&c, "new_name", COMPARE_RENAMED, "old_name");
@@ -145,12 +141,11 @@ static void test_renamed(void **state)
 }
 
 /* With other versions of CPython fingerprints say nothing. */
-static void test_other_pythons(void **state)
+TEST(other_pythons)
 {
     struct comparison c;
     struct made m;
 
-    (void)state;
     made_init(&m);
     for (int run = 0; run < 6; run++) {
         made_samples(&m, run < 3 ? "a.py:old@7" : "a.py:new@7", 100);
@@ -165,12 +160,11 @@ static void test_other_pythons(void **state)
 }
 
 /* Before 3.11 a method's name does not tell its class: code and order do. */
-static void test_repeated_names(void **state)
+TEST(repeated_names)
 {
     struct repeated old[] = {{10, 1, 0}, {20, 2, 0}, {30, 3, 0}, {40, 4, 0}}, new[] = {{15, 1, 0}, {25, 9, 0}, {35, 3, 0}, {45, 8, 0}};
     struct made m;
 
-    (void)state;
     assert_true(match_repeated(old, 4, new, 4));
     for (uint32_t i = 0; i < 4; i++)
         assert_int_equal(old[i].partner, i);
@@ -213,12 +207,11 @@ static const struct compare_row *line_row(const struct comparison *c, uint32_t l
     return NULL;
 }
 
-static void test_lines(void **state)
+TEST(lines)
 {
     const struct compare_options sources = {.new_line = new_line};
     struct made m;
 
-    (void)state;
     /* The function moved from line 10 to 30: its lines are the same. */
     struct comparison c = compared(&m, STACKS("a.py:f@7!10+1", "a.py:f@7!10+2"), STACKS("a.py:f@7!30+1", "a.py:f@7!30+2"), NULL);
     assert_non_null(line_row(&c, 31));
@@ -239,14 +232,13 @@ static void test_lines(void **state)
 }
 
 /* Very many functions, on a long path and side by side: time and memory are bounded. */
-static void test_hostile_sizes(void **state)
+TEST(hostile_sizes)
 {
     struct limits limits = {.memory_max = 400 << 20, .work_max = UINT64_C(4000000000)};
     struct comparison c;
     struct made m;
     char name[64];
 
-    (void)state;
     made_init(&m);
     m.set.limits = &limits;
     for (int run = 0; run < 6; run++) {
@@ -282,12 +274,11 @@ static void test_hostile_sizes(void **state)
 }
 
 /* Cells from elsewhere may hold anything. */
-static void test_hostile_values(void **state)
+TEST(hostile_values)
 {
     static const double values[] = {NAN, INFINITY, -INFINITY, -5, 0, 1e-300, 1e300, 1.7e308};
     struct made m;
 
-    (void)state;
     made_init(&m);
     for (int run = 0; run < 6; run++) {
         for (int i = 0; i < 3; i++)
@@ -311,15 +302,4 @@ static void test_hostile_values(void **state)
         *cell = was;
     }
     made_deinit(&m);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_moved_lines),  cmocka_unit_test(test_other_folders),  cmocka_unit_test(test_one_name_in_two_files),
-        cmocka_unit_test(test_renamed),      cmocka_unit_test(test_other_pythons),  cmocka_unit_test(test_repeated_names),
-        cmocka_unit_test(test_lines),        cmocka_unit_test(test_hostile_sizes),  cmocka_unit_test(test_hostile_values),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -144,10 +144,9 @@ static void expect_part(const struct scene *s, const char *format, const char *p
 #define MINUS "\xe2\x88\x92"
 #define ARROW "\xe2\x86\x92"
 
-static void test_text(void **state)
+TEST(text)
 {
     struct scene s;
-    (void)state;
 
     setup(&s, "score");
     expect(&s, "text",
@@ -164,10 +163,9 @@ static void test_text(void **state)
 }
 
 /* With nothing found, nothing is claimed to be the same. */
-static void test_nothing_found(void **state)
+TEST(nothing_found)
 {
     struct scene s;
-    (void)state;
 
     setup(&s, "score");
     s.comparison.rows.count = 1;
@@ -179,10 +177,9 @@ static void test_nothing_found(void **state)
     teardown(&s);
 }
 
-static void test_rules(void **state)
+TEST(rules)
 {
     struct scene s;
-    (void)state;
 
     setup(&s, "score");
     s.results[0] = (struct gate_result){.rule = "function *:score 5%", .origin = "budget:3", .answer = GATE_BROKEN, .row = 1, .limit = 0.05,
@@ -207,10 +204,9 @@ static void test_rules(void **state)
 }
 
 /* What is new has no change, but a share. */
-static void test_new(void **state)
+TEST(new)
 {
     struct scene s;
-    (void)state;
 
     setup(&s, "score");
     struct compare_row *row = &s.comparison.rows.data[1];
@@ -226,10 +222,9 @@ static void test_new(void **state)
 }
 
 /* Comments on GitHub are short: what does not fit is counted. */
-static void test_long_markdown(void **state)
+TEST(long_markdown)
 {
     struct scene s;
-    (void)state;
 
     setup(&s, "score");
     for (int i = 0; i < 200; i++)
@@ -241,10 +236,9 @@ static void test_long_markdown(void **state)
 }
 
 /* As what is given to flamegraph.pl: microseconds of own time, old and new. */
-static void test_folded(void **state)
+TEST(folded)
 {
     struct scene s;
-    (void)state;
 
     setup(&s, "score");
     expect(&s, "folded", "serve 1000 2000\nserve;score 2000 4000\nserve;price 3000 6000\n");
@@ -253,11 +247,10 @@ static void test_folded(void **state)
     teardown(&s);
 }
 
-static void test_json(void **state)
+TEST(json)
 {
     struct scene s;
     json_error_t error;
-    (void)state;
 
     setup(&s, "score");
     s.comparison.rows.data[0].runs_needed = INFINITY;
@@ -281,12 +274,11 @@ static void test_json(void **state)
 }
 
 /* Whatever a program calls its functions, a report stays what it is. */
-static void test_hostile_names(void **state)
+TEST(hostile_names)
 {
     static const char name[] = "a`b``c|d</system-out>::error::\n\x1b[31m%0A<!--\xe2\x80\xae@everyone";
     struct scene s;
     json_error_t error;
-    (void)state;
 
     setup(&s, name);
     for (const struct report_format *const *f = report_formats; *f; f++) {
@@ -313,15 +305,4 @@ static void test_hostile_names(void **state)
     expect_part(&s, "markdown", "| slower | ``` a`b``c\\|d<"); /* in a fence that is longer than what is in it */
     expect_part(&s, "markdown", "\n- ``` slower: a`b``c|d<"); /* lists have no columns */
     teardown(&s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_text),   cmocka_unit_test(test_nothing_found), cmocka_unit_test(test_rules),
-        cmocka_unit_test(test_new),    cmocka_unit_test(test_long_markdown),
-        cmocka_unit_test(test_folded), cmocka_unit_test(test_json),          cmocka_unit_test(test_hostile_names),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

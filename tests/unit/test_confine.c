@@ -92,7 +92,7 @@ static bool can_read_proc(const struct options *o)
 #endif
 }
 
-static void test_confine(void **state)
+TEST_WITH(confine, fixture_init, fixture_deinit)
 {
     struct fixture *f = *state;
     char trace[256], out[256], named[256], other[256], beside[256], symfs[256];
@@ -171,13 +171,4 @@ static void test_confine(void **state)
     assert_true(can(&o, reads, more) && can(&o, reads, trace) && can(&o, reads, "/etc/passwd"));
     options_deinit(&o);
     unsetenv("TMPDIR");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_confine, fixture_init, fixture_deinit),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

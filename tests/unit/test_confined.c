@@ -233,11 +233,17 @@ static int enter_messenger(void)
     return service_manager_confine() ? 100 : 0;
 }
 
+#define SKIP_WITHOUT_ROOT() \
+    do {                    \
+        if (geteuid())      \
+            skip();         \
+    } while (0)
+
 /* The sanitizers make calls of their own, so with them the writer and the messenger are built without their lists of calls. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SKIP_WITHOUT_FILTER() skip()
 #else
-#define SKIP_WITHOUT_FILTER() (void)0
+#define SKIP_WITHOUT_FILTER() SKIP_WITHOUT_ROOT()
 #endif
 
 /* Runs `fn` in a child that has entered a confinement. Its exit status; 100 and more: it did not come to that. */
@@ -275,9 +281,9 @@ static void expect_refused(int (*enter)(void), const struct attempt *a)
 
 /* ---- the reader ---- */
 
-static void test_reader(void **state)
+TEST(reader)
 {
-    (void)state;
+    SKIP_WITHOUT_ROOT();
     for (size_t i = 0; i < TRY_COUNT; i++)
         expect_refused(enter_reader, &tries[i]);
 }
@@ -317,9 +323,9 @@ static int read_others(const void *ctx)
 }
 
 /* What it is for still works. */
-static void test_reader_reads(void **state)
+TEST(reader_reads)
 {
-    (void)state;
+    SKIP_WITHOUT_ROOT();
     assert_int_equal(confined(enter_reader, read_others, NULL), 0);
 }
 
@@ -336,11 +342,11 @@ static int groups(const void *ctx)
     return 2;
 }
 
-static void test_reader_has_no_groups(void **state)
+TEST(reader_has_no_groups)
 {
-    (void)state;
     gid_t one = 4;
 
+    SKIP_WITHOUT_ROOT();
     assert_int_equal(syscall(SYS_setgroups, 1, &one), 0);
     assert_int_equal(confined(enter_reader, groups, NULL), 0);
 }
@@ -378,9 +384,8 @@ static int enter_nothing(void)
     return 0;
 }
 
-static void test_writer(void **state)
+TEST(writer)
 {
-    (void)state;
     SKIP_WITHOUT_FILTER();
     bool landlock = !confined(enter_nothing, no_landlock, NULL);
 
@@ -410,18 +415,16 @@ static int write_outputs(const void *ctx)
 }
 
 /* What it is for still works; it reads nobody. */
-static void test_writer_writes(void **state)
+TEST(writer_writes)
 {
-    (void)state;
     SKIP_WITHOUT_FILTER();
     assert_int_equal(confined(enter_writer, write_outputs, NULL), 0);
 }
 
 /* ---- who talks to the service manager ---- */
 
-static void test_messenger(void **state)
+TEST(messenger)
 {
-    (void)state;
     SKIP_WITHOUT_FILTER();
     for (size_t i = 0; i < TRY_COUNT; i++)
         expect_refused(enter_messenger, &tries[i]);
@@ -468,23 +471,4 @@ static int tear_down(void **state)
     return rmdir(top);
 }
 
-static void needs_root(void **state)
-{
-    (void)state;
-    skip();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_reader),
-        cmocka_unit_test(test_reader_reads),
-        cmocka_unit_test(test_reader_has_no_groups),
-        cmocka_unit_test(test_writer),
-        cmocka_unit_test(test_writer_writes),
-        cmocka_unit_test(test_messenger),
-    };
-    const struct CMUnitTest without[] = {cmocka_unit_test(needs_root)};
-
-    return geteuid() ? cmocka_run_group_tests(without, NULL, NULL) : cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TESTS_WITH(set_up, tear_down);

@@ -43,11 +43,10 @@ static const struct {
     {"/lxc.payload.", NULL},
 };
 
-static void test_spellings(void **state)
+TEST(spellings)
 {
     char out[CONTAINER_NAME_MAX];
 
-    (void)state;
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
         bool found = container_of_cgroup(paths[i].cgroup, out);
         if (found != (paths[i].container != NULL) || strcmp(out, found ? paths[i].container : ""))
@@ -55,23 +54,21 @@ static void test_spellings(void **state)
     }
 }
 
-static void test_whole_id(void **state)
+TEST(whole_id)
 {
     unsigned len;
     const char *id = container_in_cgroup("/system.slice/docker-" ID ".scope", &len);
 
-    (void)state;
     assert_int_equal(len, 64);
     assert_memory_equal(id, ID, 64);
     assert_null(container_in_cgroup("/system.slice", &len));
 }
 
 /* Names come from whoever made the cgroup. */
-static void test_hostile(void **state)
+TEST(hostile)
 {
     char cgroup[4096] = "/lxc.payload.", out[CONTAINER_NAME_MAX];
 
-    (void)state;
     memset(cgroup + strlen(cgroup), 'x', 2000);
     assert_true(container_of_cgroup(cgroup, out));
     assert_int_equal(strlen(out), CONTAINER_NAME_MAX - 1);
@@ -79,15 +76,4 @@ static void test_hostile(void **state)
     assert_string_equal(out, "a\\x2");
     assert_true(container_of_cgroup("/lxc.payload.\\xzz\\x00b", out));
     assert_string_equal(out, "\\xzz");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_spellings),
-        cmocka_unit_test(test_whole_id),
-        cmocka_unit_test(test_hostile),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

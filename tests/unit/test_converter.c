@@ -132,13 +132,12 @@ static int nothing(void)
     return fd;
 }
 
-static void test_messages(void **state)
+TEST(messages)
 {
     struct converters *all;
     struct converter *c = create(&all);
     int fd = nothing();
 
-    (void)state;
     begin(c, "profiles", CONVERTER_READ, fd);
     for (uint32_t i = 0; i < 3; i++) {
         struct converter_message m = next(c);
@@ -164,7 +163,7 @@ static void test_messages(void **state)
 }
 
 /* A process that goes wrong is a message like others; the next trace is read all the same. */
-static void test_processes_that_go_wrong(void **state)
+TEST(processes_that_go_wrong)
 {
     static const struct {
         const char *path, *text;
@@ -177,7 +176,6 @@ static void test_processes_that_go_wrong(void **state)
     struct converter *c = create(&all);
     int fd = nothing();
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         begin(c, cases[i].path, CONVERTER_READ, fd);
         struct converter_message m = next(c);
@@ -202,13 +200,12 @@ static void wait_for_end_of(int fd)
     assert_int_equal(read(fd, &byte, 1), 0);
 }
 
-static void test_end_in_the_middle(void **state)
+TEST(end_in_the_middle)
 {
     struct converters *all;
     struct converter *c = create(&all);
     int ends[2], fd = nothing();
 
-    (void)state;
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
     begin(c, "hang", CONVERTER_READ, ends[1]); /* it has the pipe's end as long as it lives */
     close(ends[1]);
@@ -222,11 +219,10 @@ static void test_end_in_the_middle(void **state)
 }
 
 /* A sender that is killed leaves no process behind. */
-static void test_death_of_the_sender(void **state)
+TEST(death_of_the_sender)
 {
     int ends[2], status;
 
-    (void)state;
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
     pid_t pid = fork();
     if (!pid) {
@@ -242,11 +238,10 @@ static void test_death_of_the_sender(void **state)
     close(ends[0]);
 }
 
-static void test_secrets_do_not_reach_them(void **state)
+TEST(secrets_do_not_reach_them)
 {
     int fd = nothing();
 
-    (void)state;
     setenv("PYSYM_TOKEN", "hunter2", 1);
     setenv("PYSYM_PASSWORD", "hunter2", 1);
     struct converters *all;
@@ -261,13 +256,12 @@ static void test_secrets_do_not_reach_them(void **state)
     close(fd);
 }
 
-static void test_no_sockets(void **state)
+TEST(no_sockets)
 {
     struct converters *all;
     struct converter *c = create(&all);
     int fd = nothing();
 
-    (void)state;
     begin(c, "sockets", CONVERTER_READ, fd);
     assert_string_equal(next(c).text, "none");
     assert_int_equal(next(c).event, CONVERTER_END);
@@ -275,13 +269,12 @@ static void test_no_sockets(void **state)
     close(fd);
 }
 
-static void test_look_for_the_end(void **state)
+TEST(look_for_the_end)
 {
     struct converters *all;
     struct converter *c = create(&all);
     int fd = memfd_create("trace", MFD_CLOEXEC);
 
-    (void)state;
     begin(c, "profiles", CONVERTER_LOOK, fd); /* does not run the converter */
     struct converter_message m = next(c);
     assert_true(m.event == CONVERTER_END && !m.ended);
@@ -290,7 +283,7 @@ static void test_look_for_the_end(void **state)
 }
 
 /* Each converter has its own process, messages and end, in whatever order they are asked for. */
-static void test_several(void **state)
+TEST(several)
 {
     enum { COUNT = 4 };
     static const char *const paths[COUNT] = {"hang", "profiles", "killed", "good"};
@@ -298,7 +291,6 @@ static void test_several(void **state)
     struct converter *each[COUNT];
     int fd = nothing();
 
-    (void)state;
     for (size_t i = 0; i < COUNT; i++) {
         each[i] = converters_idle(all);
         assert_non_null(each[i]);
@@ -324,20 +316,4 @@ static void test_several(void **state)
     assert_int_equal(next(each[0]).event, CONVERTER_END);
     converters_destroy(all);
     close(fd);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_messages),
-        cmocka_unit_test(test_processes_that_go_wrong),
-        cmocka_unit_test(test_end_in_the_middle),
-        cmocka_unit_test(test_death_of_the_sender),
-        cmocka_unit_test(test_secrets_do_not_reach_them),
-        cmocka_unit_test(test_no_sockets),
-        cmocka_unit_test(test_look_for_the_end),
-        cmocka_unit_test(test_several),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

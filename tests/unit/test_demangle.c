@@ -30,9 +30,8 @@ static void check_names(const struct name *names, size_t count)
 }
 #define CHECK_NAMES(...) check_names((const struct name[]){__VA_ARGS__}, sizeof((const struct name[]){__VA_ARGS__}) / sizeof(struct name))
 
-static void test_cython(void **state)
+TEST(cython)
 {
-    (void)state;
     CHECK_NAMES(
         {"__pyx_pw_6uvloop_4loop_4Loop_45run_until_complete", "uvloop.loop.Loop.run_until_complete", DEMANGLE_WRAPPER},
         {"__pyx_pf_6uvloop_4loop_4Loop_44run_until_complete", "uvloop.loop.Loop.run_until_complete",
@@ -61,9 +60,8 @@ static void test_cython(void **state)
         {"__Pyx_PyObject_Call", NULL, DEMANGLE_NO_LAYER});
 }
 
-static void test_mypyc(void **state)
+TEST(mypyc)
 {
-    (void)state;
     CHECK_NAMES(
         {"CPyDef_black___format_file_in_place", "black.format_file_in_place", DEMANGLE_C_FUNCTION},
         {"CPyPy_black___format_file_in_place", "black.format_file_in_place", DEMANGLE_WRAPPER},
@@ -76,9 +74,8 @@ static void test_mypyc(void **state)
         {"CPyDef_", NULL, DEMANGLE_NO_LAYER}, {"CPyStr_GetItem", NULL, DEMANGLE_NO_LAYER});
 }
 
-static void test_rust(void **state)
+TEST(rust)
 {
-    (void)state;
     CHECK_NAMES(
         {"_RNvCs1234_7mycrate3foo", "mycrate::foo", DEMANGLE_NO_LAYER},
         {"_ZN7mycrate3foo17h0123456789abcdefE", "mycrate::foo", DEMANGLE_NO_LAYER},
@@ -93,9 +90,8 @@ static void test_rust(void **state)
         {"_R", NULL, DEMANGLE_NO_LAYER}, {"_RNvCs1234_7mycrate3fo", NULL, DEMANGLE_NO_LAYER});
 }
 
-static void test_cplusplus(void **state)
+TEST(cplusplus)
 {
-    (void)state;
     CHECK_NAMES(
         {"_ZN4demo4funcEi", "demo::func(int)", DEMANGLE_NO_LAYER},
         {"_ZNSt6vectorIiSaIiEE9push_backERKi", "std::vector<int, std::allocator<int> >::push_back(int const&)",
@@ -115,14 +111,13 @@ static void test_cplusplus(void **state)
 }
 
 /* Each type is a pair of the one before: a short symbol of which libiberty would make gigabytes. */
-static void test_bombs(void **state)
+TEST(bombs)
 {
     static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
     char symbol[1024] = "_Z1f1BIiiE";
     struct buf out = {0};
     enum demangle_layer layer;
 
-    (void)state;
     for (int i = 0; i < 34; i++) {
         char type[32];
         snprintf(type, sizeof type, "S_IS%c_S%c_E", digits[i], digits[i]);
@@ -225,9 +220,8 @@ static void check_calls(struct scene *s, const char *shown, const uint32_t *nati
 #define CHECK_CALLS(s, shown, ...)                                                                                     \
     check_calls(s, shown, (const uint32_t[]){__VA_ARGS__}, sizeof((const uint32_t[]){__VA_ARGS__}) / 4)
 
-static void test_one_call(void **state)
+TEST(one_call)
 {
-    (void)state;
     for (int view = MERGE_HIDE_INTERPRETER; view <= MERGE_SHOW_ALL; view++) {
         const struct resolver_options options = {.interpreter = (enum merge_interpreter)view};
         struct scene s;
@@ -252,13 +246,4 @@ static void test_one_call(void **state)
         }
         teardown(&s);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cython), cmocka_unit_test(test_mypyc), cmocka_unit_test(test_rust),
-        cmocka_unit_test(test_cplusplus), cmocka_unit_test(test_bombs), cmocka_unit_test(test_one_call),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

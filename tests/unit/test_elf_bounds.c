@@ -77,7 +77,7 @@ static uint32_t id_kind(const struct fixture *f, const uint8_t *image)
 }
 
 /* Thousands of headers for the same megabytes of notes: 16 GiB to read. */
-static void test_notes(void **state)
+TEST_WITH(notes, fixture_init, fixture_deinit)
 {
     static const uint8_t note[] = {4, 0, 0, 0, 4, 0, 0, 0, NT_GNU_BUILD_ID, 0, 0, 0, 'G', 'N', 'U', 0, 1, 2, 3, 4};
     uint8_t *image = make_image(NOTES, 0);
@@ -134,7 +134,7 @@ static bool finds_exported(const struct fixture *f, uint32_t right)
 }
 
 /* A chain is followed for some thousand symbols, which no real one has. */
-static void test_dynamic_symbols(void **state)
+TEST_WITH(dynamic_symbols, fixture_init, fixture_deinit)
 {
     assert_true(finds_exported(*state, 1));
     assert_true(finds_exported(*state, 4000));
@@ -142,13 +142,12 @@ static void test_dynamic_symbols(void **state)
 }
 
 /* So many functions of one place, in so many tables, whose names are ends of one name. */
-static void test_equal_symbols(void **state)
+TEST(equal_symbols)
 {
     uint8_t *image = make_tables(SHT_SYMTAB);
     struct symbol_frame frame;
     struct symbols *s;
 
-    (void)state;
     OK(symbols_open_memory(image, LEN, &s));
     assert_int_equal(symbols_lookup(s, 0x1008, &frame, 1), 1);
     assert_string_equal(frame.function, "xx"); /* the shortest */
@@ -161,7 +160,7 @@ static void test_equal_symbols(void **state)
 }
 
 /* So many functions with the same long list of ranges, 16 bytes apart; only the last one has another name. */
-static void test_ranges(void **state)
+TEST_WITH(ranges, fixture_init, fixture_deinit)
 {
     enum { FUNCTIONS = 3000, RANGES = 3000 };
     const struct fixture *f = *state;
@@ -194,16 +193,4 @@ static void test_ranges(void **state)
     assert_int_equal(symbols_lookup(s, code + (RANGES - 1) * 16 + 1, &frame, 1), 1);
     assert_string_equal(frame.function, "other");
     symbols_close(s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_notes, fixture_init, fixture_deinit),
-        cmocka_unit_test_setup_teardown(test_dynamic_symbols, fixture_init, fixture_deinit),
-        cmocka_unit_test(test_equal_symbols),
-        cmocka_unit_test_setup_teardown(test_ranges, fixture_init, fixture_deinit),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

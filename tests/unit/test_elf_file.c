@@ -23,13 +23,12 @@ enum { R = PF_R, RX = PF_R | PF_X, RW = PF_R | PF_W };
         .count = sizeof((struct elf_segment[]){__VA_ARGS__}) / sizeof(struct elf_segment) \
     }
 
-static void test_offsets(void **state)
+TEST(offsets)
 {
     const struct elf_segments s = SEGMENTS({0x1000, 0, 0x500, 0x500, R}, {0x2500, 0x500, 0x300, 0x1000, RX},
                                            {0x9000, 0x600, 0x10, 0x10, RX}, {0x8000, 0x800, 0, 0x1000, RW});
     uint64_t offset = 0, vaddr = 0;
 
-    (void)state;
     assert_int_equal(elf_vaddr_to_offset(&s, 0x1000, &offset), 0x500);
     assert_int_equal(offset, 0);
     assert_int_equal(elf_vaddr_to_offset(&s, 0x27ff, &offset), 1);
@@ -51,13 +50,12 @@ static void test_offsets(void **state)
 }
 
 /* Of two with the same bytes the executable one, wherever it stands. */
-static void test_overlap(void **state)
+TEST(overlap)
 {
     const struct elf_segments first = SEGMENTS({0x1000, 0, 0x500, 0x500, RX}, {0x5000, 0, 0x500, 0x500, R}),
                               second = SEGMENTS({0x5000, 0, 0x500, 0x500, R}, {0x1000, 0, 0x500, 0x500, RX});
     uint64_t vaddr = 0;
 
-    (void)state;
     assert_true(elf_offset_to_vaddr(&first, 0x10, &vaddr));
     assert_int_equal(vaddr, 0x1010);
     assert_true(elf_offset_to_vaddr(&second, 0x10, &vaddr));
@@ -71,13 +69,12 @@ static uint64_t bias_of(const struct elf_segments *s, uint64_t file_offset, uint
     return elf_load_bias(s, 0x7f0000000000 + file_offset, file_offset, length, 4096, &bias) ? bias - 0x7f0000000000 : 1;
 }
 
-static void test_load_bias(void **state)
+TEST(load_bias)
 {
     /* As lld lays files out: each segment begins on the page where the one before ends, a page further in memory. */
     const struct elf_segments lld = SEGMENTS({0, 0, 0x800, 0x800, R}, {0x1800, 0x800, 0x1000, 0x1000, RX},
                                              {0x3800, 0x1800, 0x100, 0x100, R}, {0x4900, 0x1900, 0x100, 0x2000, RW});
 
-    (void)state;
     assert_int_equal(bias_of(&lld, 0, 0x2000), (uint64_t)-0x1000);
     /* The second page of the code, in a mapping of its own. */
     assert_int_equal(bias_of(&lld, 0x1000, 0x1000), (uint64_t)-0x1000);
@@ -166,7 +163,7 @@ static void check_loaded(const struct fixture *f, unsigned first_len, unsigned s
     close(fd);
 }
 
-static void test_shared_pages(void **state)
+TEST_WITH(shared_pages, fixture_init, fixture_deinit)
 {
     /* The second begins on the first one's last page: the mapping of that page is the second's. */
     check_loaded(*state, 0x1800, 0x1400);
@@ -176,7 +173,7 @@ static void test_shared_pages(void **state)
 
 /* ---- files ---- */
 
-static void test_what_is_none(void **state)
+TEST_WITH(what_is_none, fixture_init, fixture_deinit)
 {
     const struct fixture *f = *state;
     char path[512];
@@ -223,7 +220,7 @@ static uint8_t *read_whole(const char *path, uint64_t *len_bytes)
 }
 
 /* A file and its image say the same, also without section headers; one that was cut holds what it holds. */
-static void test_file_and_image(void **state)
+TEST_WITH(file_and_image, fixture_init, fixture_deinit)
 {
     const struct fixture *f = *state;
     struct elf_file file, image;
@@ -269,18 +266,4 @@ static void test_file_and_image(void **state)
     elf_file_close(&file);
     close(fd);
     free(bytes);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_offsets),
-        cmocka_unit_test(test_overlap),
-        cmocka_unit_test(test_load_bias),
-        cmocka_unit_test_setup_teardown(test_shared_pages, fixture_init, fixture_deinit),
-        cmocka_unit_test_setup_teardown(test_what_is_none, fixture_init, fixture_deinit),
-        cmocka_unit_test_setup_teardown(test_file_and_image, fixture_init, fixture_deinit),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

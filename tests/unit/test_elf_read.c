@@ -53,14 +53,13 @@ static int make_file(uint64_t len_bytes, uint16_t section_count, uint16_t names)
 }
 
 /* Eight million sections, by the number in the first one: libelf would allocate two gigabytes for them. */
-static void test_section_count(void **state)
+TEST(section_count)
 {
     const Elf64_Shdr first = {.sh_size = 8 << 20};
     struct elf_section s = {0};
     struct elf_file f;
     int fd = make_file((uint64_t)(8 << 20) * sizeof first + SECTIONS_AT, 0, 1);
 
-    (void)state;
     put(fd, SECTIONS_AT, &first, sizeof first);
     uint64_t before = resident_most();
     OK(elf_file_open(fd, "made", NULL, &f));
@@ -80,7 +79,7 @@ static void test_section_count(void **state)
 }
 
 /* Tables of dynamic symbols, names and symbols of gigabytes, in a file that says it is an interpreter. */
-static void test_long_sections(void **state)
+TEST(long_sections)
 {
     enum { COUNT = 6 };
     static const char names[] = "\0.PyRuntime\0.shstrtab\0.dynsym\0.symtab\0.strtab";
@@ -97,7 +96,6 @@ static void test_long_sections(void **state)
     int fd = make_file(4 * gib, COUNT, 2);
     struct py_image python;
 
-    (void)state;
     put(fd, SECTIONS_AT, sections, sizeof sections);
     put(fd, NAMES_AT, names, sizeof names);
     for (int i = 0; i < 1000; i++)
@@ -126,12 +124,11 @@ static uint32_t id_kind_of(int fd, const struct elf_stop *stop)
 }
 
 /* Contents are hashed of ELF files up to a limit. Sixteen terabytes, the longest file of ext4, would take hours. */
-static void test_what_is_hashed(void **state)
+TEST(what_is_hashed)
 {
     static const char script[] = "#!/bin/sh\n";
     int fd = make_file(1 << 20, 0, 0);
 
-    (void)state;
     assert_int_equal(id_kind_of(fd, NULL), ELF_ID_CONTENT_HASH);
     assert_int_equal(ftruncate(fd, (off_t)(UINT64_C(1) << 43)), 0);
     assert_int_equal(id_kind_of(fd, NULL), ELF_ID_NONE);
@@ -144,14 +141,13 @@ static void test_what_is_hashed(void **state)
 
 /* ---- windows ---- */
 
-static void test_window(void **state)
+TEST(window)
 {
     enum { WORDS = 6 << 20, OFFSET = 12, LEN = WORDS * 4 - OFFSET };
     uint32_t *words = malloc(WORDS * sizeof *words);
     int fd = memfd_create("words", MFD_CLOEXEC);
     uint64_t random = 1;
 
-    (void)state;
     for (uint32_t i = 0; i < WORDS; i++)
         words[i] = i * 2654435761u;
     put(fd, 0, words, WORDS * sizeof *words);
@@ -221,7 +217,7 @@ static int make_functions(uint32_t count)
     return fd;
 }
 
-static void test_long_eh_frame(void **state)
+TEST(long_eh_frame)
 {
     enum { COUNT = 600000 };
     const struct unwind_limits enough = {.rows_max = 2 * COUNT + 1}, less = {.rows_max = 2 * COUNT - 1},
@@ -229,7 +225,6 @@ static void test_long_eh_frame(void **state)
     int fd = make_functions(COUNT);
     struct unwind_table *t, *u;
 
-    (void)state;
     OK(unwind_table_build(fd, "made", &enough, &t));
     assert_int_equal(t->row_count, 2 * COUNT + 1);
     for (uint32_t i = 0; i < COUNT; i++) {
@@ -250,7 +245,7 @@ static void test_long_eh_frame(void **state)
 
 /* ---- being told to stop ---- */
 
-static void test_stop(void **state)
+TEST(stop)
 {
     atomic_bool flag = true;
     const struct elf_stop stops[] = {{.flag = &flag}, {.deadline_ns = now_ns() - 1}};
@@ -258,7 +253,6 @@ static void test_stop(void **state)
     struct unwind_table *t;
     uint8_t byte;
 
-    (void)state;
     for (size_t i = 0; i < 2; i++) {
         const struct unwind_limits limits = {.stop = &stops[i]};
         assert_true(elf_stop_reached(&stops[i]));
@@ -277,7 +271,7 @@ static void test_stop(void **state)
 }
 
 /* A stop that comes while the sections are read leaves no table, rather than one with holes. */
-static void test_stop_half_way(void **state)
+TEST(stop_half_way)
 {
     int fd = make_functions(400000);
     struct elf_file f;
@@ -287,7 +281,6 @@ static void test_stop_half_way(void **state)
     atomic_bool flag = false;
     const struct elf_stop stop = {.flag = &flag};
 
-    (void)state;
     OK(elf_file_open(fd, "made", &stop, &f));
     OK(cfi_find_section(&f, false, &section));
     assert_non_null(section.window);
@@ -297,15 +290,4 @@ static void test_stop_half_way(void **state)
     assert_true(section.window->failed);
     elf_file_close(&f);
     close(fd);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_section_count), cmocka_unit_test(test_long_sections), cmocka_unit_test(test_what_is_hashed),
-        cmocka_unit_test(test_window),        cmocka_unit_test(test_long_eh_frame), cmocka_unit_test(test_stop),
-        cmocka_unit_test(test_stop_half_way),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,10 +15,9 @@ static void setup_frame(struct synthetic *s, uint32_t frame)
 
 /* ---- golden texts ---- */
 
-static void test_folded_golden(void **state)
+TEST(folded_golden)
 {
     struct synthetic s = {0};
-    (void)state;
 
     setup_small(&s);
     expect(&s, "folded", plain,
@@ -35,10 +34,9 @@ static void test_folded_golden(void **state)
     synthetic_deinit(&s);
 }
 
-static void test_speedscope_golden(void **state)
+TEST(speedscope_golden)
 {
     struct synthetic s = {0};
-    (void)state;
 
     setup_small(&s);
     expect(&s, "speedscope", by_thread,
@@ -65,10 +63,9 @@ static void test_speedscope_golden(void **state)
     synthetic_deinit(&s);
 }
 
-static void test_perf_script_golden(void **state)
+TEST(perf_script_golden)
 {
     struct synthetic s = {0};
-    (void)state;
 
     setup_small(&s);
     s.samples.data[1] = s.samples.data[4];
@@ -88,11 +85,10 @@ static void test_perf_script_golden(void **state)
 
 /* ---- options ---- */
 
-static void test_options(void **state)
+TEST(options)
 {
     struct synthetic s = {0};
     struct emit_options o = plain;
-    (void)state;
 
     setup_small(&s);
     o.columns = true;
@@ -106,11 +102,10 @@ static void test_options(void **state)
 }
 
 /* Frames without lines, as --nolineno makes them, and with the line of their function, as --function does. */
-static void test_frames_without_lines_of_their_own(void **state)
+TEST(frames_without_lines_of_their_own)
 {
     struct synthetic s = {0};
     struct emit_options o = plain;
-    (void)state;
 
     setup_one(&s);
     uint32_t lines[] = {0, 9, 20};
@@ -126,7 +121,7 @@ static void test_frames_without_lines_of_their_own(void **state)
     synthetic_deinit(&s);
 }
 
-static void test_short_paths(void **state)
+TEST(short_paths)
 {
     static const char *const cases[][2] = {
         {"/usr/lib/python3.12/json/__init__.py", "json/__init__.py"},
@@ -149,7 +144,6 @@ static void test_short_paths(void **state)
         {"z/q.py", "z/q.py"},
     };
     struct synthetic s = {0};
-    (void)state;
 
     setup_one(&s);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
@@ -169,7 +163,7 @@ static void test_short_paths(void **state)
 /* ---- folded: traps ---- */
 
 /* A last frame that ends in a space and a number would be read as a second column. */
-static void test_folded_number_at_the_end(void **state)
+TEST(folded_number_at_the_end)
 {
     static const char *const names[][2] = {{"handler 12", "handler_12"},
                                            {"v 1.5", "v_1.5"},
@@ -177,7 +171,6 @@ static void test_folded_number_at_the_end(void **state)
                                            {"x 7 ", "x_7"},
                                            {"12", "12"},
                                            {"a12", "a12"}};
-    (void)state;
 
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct synthetic s = {0};
@@ -192,10 +185,9 @@ static void test_folded_number_at_the_end(void **state)
     }
 }
 
-static void test_folded_separators_and_controls(void **state)
+TEST(folded_separators_and_controls)
 {
     struct synthetic s = {0};
-    (void)state;
 
     setup_frame(&s, synthetic_python(&s, "a;b\nc\r\x1b[1m\xc2\x85\xe2\x80\xa8", "x;y.py", 1, 0, 0));
     s.processes.data[0].comm = s.processes.data[0].name = "my;app 1\n";
@@ -204,10 +196,9 @@ static void test_folded_separators_and_controls(void **state)
 }
 
 /* Text that turns the direction or is invisible is shown as such; what a page would obey does not stand in JSON. */
-static void test_misleading_names(void **state)
+TEST(misleading_names)
 {
     struct synthetic s = {0};
-    (void)state;
 
     setup_frame(&s, synthetic_python(&s, "a\xe2\x80\xae" "b\xe2\x80\x8b</script><!-- c", "x.py", 1, 0, 0));
     assert_true(contains(&s, "folded", plain, ";a_b_</script><!-- c (x.py:1) 1\n"));
@@ -218,10 +209,9 @@ static void test_misleading_names(void **state)
 }
 
 /* Firefox makes that many samples of a count. */
-static void test_folded_counts_samples_not_time(void **state)
+TEST(folded_counts_samples_not_time)
 {
     struct synthetic s = {0};
-    (void)state;
 
     setup_frame(&s, synthetic_python(&s, "f", "x.py", 1, 0, 0));
     s.samples.data[0].value = 123456789;
@@ -260,11 +250,10 @@ static const char *remark(const struct synthetic *s, const char *format, struct 
 }
 
 /* One sample of three intervals outweighs two of one: in order, in shares, and in every format that has numbers. */
-static void test_unequal_weights(void **state)
+TEST(unequal_weights)
 {
     struct synthetic s = {0};
     struct emit_options told = plain;
-    (void)state;
 
     setup_one(&s);
     uint32_t often = named(&s, "often"), seldom = named(&s, "seldom");
@@ -293,12 +282,11 @@ static void test_unequal_weights(void **state)
 }
 
 /* Microseconds: no stack with a weight vanishes, one without does, and the sum stays. */
-static void test_folded_rounding(void **state)
+TEST(folded_rounding)
 {
     struct synthetic s = {0};
     unsigned long sum = 0, weight_ns = 0;
     char *save = NULL;
-    (void)state;
 
     setup_one(&s);
     weighed(&s, 0, named(&s, "nothing"), 0);
@@ -330,10 +318,9 @@ static void test_folded_rounding(void **state)
 }
 
 /* Times are comparable, whatever the event; other events stand for themselves. */
-static void test_weights_of_events(void **state)
+TEST(weights_of_events)
 {
     struct synthetic s = {0};
-    (void)state;
 
     setup_one(&s);
     synthetic_event(&s, "page-faults", "faults", false);
@@ -360,10 +347,9 @@ static int compare_lines(const void *a, const void *b)
 
 /* In the order of whole lines, not of frames: ' ' sorts before ';'. */
 /* What is counted is shown by its counts, even where all samples weigh the same; page faults as bytes. */
-static void test_counted_events(void **state)
+TEST(counted_events)
 {
     struct synthetic s = {0};
-    (void)state;
 
     setup_frame(&s, synthetic_mark(&s, "f"));
     synthetic_event(&s, "page-faults", "bytes", false);
@@ -386,12 +372,11 @@ static void test_counted_events(void **state)
     synthetic_deinit(&s);
 }
 
-static void test_folded_is_sorted(void **state)
+TEST(folded_is_sorted)
 {
     static const char *const names[] = {"foo", "foo bar", "foo!", "foo <x>", "foo;", "f", "\xc3\xa9", "foo 1x", "foo:"};
     struct synthetic s = {0};
     uint32_t random = 7, stacks[400], stack_count = 0, frames[9];
-    (void)state;
 
     setup_one(&s);
     for (int i = 0; i < 9; i++)
@@ -425,10 +410,9 @@ static void test_folded_is_sorted(void **state)
 }
 
 /* Counts of different events do not add up to anything: they stay apart. */
-static void test_several_events(void **state)
+TEST(several_events)
 {
     struct synthetic s = {0};
-    (void)state;
 
     setup_frame(&s, synthetic_python(&s, "f", "x.py", 1, 0, 0));
     synthetic_event(&s, "page-faults", "", false);
@@ -449,10 +433,9 @@ static void test_several_events(void **state)
     synthetic_deinit(&s);
 }
 
-static void test_unknown_names(void **state)
+TEST(unknown_names)
 {
     struct synthetic s = {0};
-    (void)state;
 
     setup_one(&s);
     uint32_t stack = synthetic_stack(&s, EMIT_NO_STACK, synthetic_native(&s, "", "/usr/lib/libfoo.so", 1, 0));
@@ -483,13 +466,12 @@ static void test_unknown_names(void **state)
 
 /* ---- speedscope: traps ---- */
 
-static void test_speedscope_invalid_utf8(void **state)
+TEST(speedscope_invalid_utf8)
 {
     static const char *const bad[] = {"\xff",     "\xc3", "\xed\xa0\x80", "\xc0\x80", "\xf4\x90\x80\x80",
                                       "\xe2\x82", "\x80"};
     struct synthetic s = {0};
     struct emit_options o = plain;
-    (void)state;
 
     setup_one(&s);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
@@ -508,11 +490,10 @@ static void test_speedscope_invalid_utf8(void **state)
 }
 
 /* Nameless with no profiles throws; with a name and none, nothing can be shown. */
-static void test_speedscope_without_samples(void **state)
+TEST(speedscope_without_samples)
 {
     struct synthetic s = {0};
     struct emit_options none = {0};
-    (void)state;
 
     json_t *json = parse_speedscope(&s, none);
     assert_string_equal(json_string_value(json_object_get(json, "name")), "profile");
@@ -524,12 +505,11 @@ static void test_speedscope_without_samples(void **state)
 }
 
 /* samples and weights of unequal length throw; far more samples than fit in memory blocks, in interleaved threads. */
-static void test_speedscope_spools(void **state)
+TEST(speedscope_spools)
 {
     enum { THREADS = 5, EACH = 3000 };
     struct synthetic s = {0};
     uint32_t stacks[7];
-    (void)state;
 
     synthetic_process(&s, 1, "python3");
     synthetic_event(&s, "cpu-clock", "ns", true);
@@ -564,11 +544,10 @@ static void test_speedscope_spools(void **state)
 }
 
 /* A thousand threads that each spill, with few files allowed. */
-static void test_speedscope_many_threads(void **state)
+TEST(speedscope_many_threads)
 {
     struct synthetic s = {0};
     struct rlimit was, few;
-    (void)state;
 
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
     few = was;
@@ -591,10 +570,9 @@ static void test_speedscope_many_threads(void **state)
     synthetic_deinit(&s);
 }
 
-static void test_speedscope_bad_temporary_folder(void **state)
+TEST(speedscope_bad_temporary_folder)
 {
     struct synthetic s = {0};
-    (void)state;
 
     setup_one(&s);
     uint32_t a = synthetic_stack(&s, EMIT_NO_STACK, synthetic_python(&s, "f", "x.py", 1, 0, 0));
@@ -618,10 +596,9 @@ static void test_speedscope_bad_temporary_folder(void **state)
 }
 
 /* Native frames of a function are one frame, whatever the line: frames are told apart by their number. */
-static void test_speedscope_native_lines_do_not_split(void **state)
+TEST(speedscope_native_lines_do_not_split)
 {
     struct synthetic s = {0};
-    (void)state;
 
     setup_one(&s);
     for (uint32_t line = 1; line < 4; line++)
@@ -639,10 +616,9 @@ static void test_speedscope_native_lines_do_not_split(void **state)
 }
 
 /* A function of a built-in module says which, but not where readers of perf-script look names up. */
-static void test_builtin_modules(void **state)
+TEST(builtin_modules)
 {
     struct synthetic s = {0};
-    (void)state;
 
     setup_one(&s);
     sample(&s, 0,
@@ -666,10 +642,9 @@ static void test_builtin_modules(void **state)
 /* ---- perf-script: traps ---- */
 
 /* stackcollapse drops the last sample without it, speedscope wants it to be truly empty. */
-static void test_perf_ends_with_empty_lines(void **state)
+TEST(perf_ends_with_empty_lines)
 {
     struct synthetic s = {0};
-    (void)state;
 
     setup_small(&s);
     char *text = emit(&s, "perf-script", plain);
@@ -683,12 +658,11 @@ static void test_perf_ends_with_empty_lines(void **state)
 }
 
 /* Headers never start with white space, frames always do, leaf first; nothing else is there. */
-static void test_perf_lines(void **state)
+TEST(perf_lines)
 {
     struct synthetic s = {0};
     char *save = NULL;
     size_t headers = 0;
-    (void)state;
 
     synthetic_demo(&s, 500);
     char *text = emit(&s, "perf-script", plain);
@@ -721,7 +695,7 @@ static void test_perf_lines(void **state)
 }
 
 /* One letter, or a number inside, breaks parsers; '#' makes a comment, '{' at the start JSON. */
-static void test_perf_comm(void **state)
+TEST(perf_comm)
 {
     static const char *const comms[][2] = {{"p", "p  "},
                                            {"app 123 x", "app_123_x  "},
@@ -732,7 +706,6 @@ static void test_perf_comm(void **state)
                                            {"a\xc2\xa0"
                                             "1",
                                             "a_1  "}};
-    (void)state;
 
     for (size_t i = 0; i < sizeof comms / sizeof *comms; i++) {
         struct synthetic s = {0};
@@ -753,7 +726,7 @@ static void test_perf_comm(void **state)
     synthetic_deinit(&s);
 }
 
-static void test_perf_symbols(void **state)
+TEST(perf_symbols)
 {
     static const struct {
         struct emit_frame frame;
@@ -778,7 +751,6 @@ static void test_perf_symbols(void **state)
         {{.kind = EMIT_NATIVE, .function = "f", .module = "/x", .inlined = true}, "f (inlined)"},
         {{.kind = EMIT_MARK, .function = "[truncated]", .module = ""}, "[truncated] ([unknown])"},
     };
-    (void)state;
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct emit_frame f = cases[i].frame;
@@ -791,10 +763,9 @@ static void test_perf_symbols(void **state)
 }
 
 /* An inlined frame and the one it is inlined into have one address. */
-static void test_perf_inlined(void **state)
+TEST(perf_inlined)
 {
     struct synthetic s = {0};
-    (void)state;
 
     setup_one(&s);
     uint32_t outer = synthetic_stack(&s, EMIT_NO_STACK, synthetic_native(&s, "outer", "/x.so", 0x40, 4));
@@ -813,10 +784,9 @@ static void test_perf_inlined(void **state)
 /* ---- all ---- */
 
 /* Samples without frames are kept by all. */
-static void test_no_frames(void **state)
+TEST(no_frames)
 {
     struct synthetic s = {0};
-    (void)state;
 
     setup_one(&s);
     sample(&s, 0, EMIT_NO_STACK);
@@ -829,12 +799,11 @@ static void test_no_frames(void **state)
 }
 
 /* The formats agree on the samples of each thread and of all. */
-static void test_formats_agree(void **state)
+TEST(formats_agree)
 {
     struct synthetic s = {0};
     struct emit_options threads = plain;
     char *save = NULL;
-    (void)state;
 
     synthetic_demo(&s, 3000);
     threads.threads = true;
@@ -879,10 +848,9 @@ static void test_formats_agree(void **state)
     synthetic_deinit(&s);
 }
 
-static void test_equal_input_gives_equal_bytes(void **state)
+TEST(equal_input_gives_equal_bytes)
 {
     struct synthetic s = {0};
-    (void)state;
 
     synthetic_demo(&s, 3000);
     for (const struct emitter *const *e = emitters; *e; e++) {
@@ -898,9 +866,8 @@ static void test_equal_input_gives_equal_bytes(void **state)
     synthetic_deinit(&s);
 }
 
-static void test_table(void **state)
+TEST(table)
 {
-    (void)state;
     assert_null(emitter_find("nonsense"));
     for (const struct emitter *const *e = emitters; *e; e++) {
         assert_ptr_equal(emitter_find((*e)->name), *e);
@@ -910,10 +877,9 @@ static void test_table(void **state)
 }
 
 /* A full disk is an error. */
-static void test_full_disk(void **state)
+TEST(full_disk)
 {
     struct synthetic s = {0};
-    (void)state;
 
     synthetic_demo(&s, 3000);
     for (const struct emitter *const *e = emitters; *e; e++) {
@@ -929,46 +895,4 @@ static void test_full_disk(void **state)
         fclose(out);
     }
     synthetic_deinit(&s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_folded_golden),
-        cmocka_unit_test(test_speedscope_golden),
-        cmocka_unit_test(test_perf_script_golden),
-        cmocka_unit_test(test_options),
-        cmocka_unit_test(test_frames_without_lines_of_their_own),
-        cmocka_unit_test(test_short_paths),
-        cmocka_unit_test(test_folded_number_at_the_end),
-        cmocka_unit_test(test_folded_separators_and_controls),
-        cmocka_unit_test(test_misleading_names),
-        cmocka_unit_test(test_folded_counts_samples_not_time),
-        cmocka_unit_test(test_unequal_weights),
-        cmocka_unit_test(test_folded_rounding),
-        cmocka_unit_test(test_weights_of_events),
-        cmocka_unit_test(test_counted_events),
-        cmocka_unit_test(test_folded_is_sorted),
-        cmocka_unit_test(test_several_events),
-        cmocka_unit_test(test_unknown_names),
-        cmocka_unit_test(test_speedscope_invalid_utf8),
-        cmocka_unit_test(test_speedscope_without_samples),
-        cmocka_unit_test(test_speedscope_spools),
-        cmocka_unit_test(test_speedscope_many_threads),
-        cmocka_unit_test(test_speedscope_bad_temporary_folder),
-        cmocka_unit_test(test_speedscope_native_lines_do_not_split),
-        cmocka_unit_test(test_builtin_modules),
-        cmocka_unit_test(test_perf_ends_with_empty_lines),
-        cmocka_unit_test(test_perf_lines),
-        cmocka_unit_test(test_perf_comm),
-        cmocka_unit_test(test_perf_symbols),
-        cmocka_unit_test(test_perf_inlined),
-        cmocka_unit_test(test_no_frames),
-        cmocka_unit_test(test_formats_agree),
-        cmocka_unit_test(test_equal_input_gives_equal_bytes),
-        cmocka_unit_test(test_table),
-        cmocka_unit_test(test_full_disk),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,11 +34,10 @@ static const struct emit_options usual = {.name = "test", .exporter = "pysym tes
 
 /* ---- tree ---- */
 
-static void test_tree_golden(void **state)
+TEST(tree_golden)
 {
     struct synthetic s = {0};
     struct emit_options options = usual;
-    (void)state;
 
     setup_calls(&s);
     options.min_share = 0.02;
@@ -61,11 +60,10 @@ static void test_tree_golden(void **state)
 }
 
 /* Without --min calls below half a percent are left out; with 0 none. */
-static void test_tree_thresholds(void **state)
+TEST(tree_thresholds)
 {
     struct synthetic s = {0};
     struct emit_options options = usual;
-    (void)state;
 
     setup_calls(&s);
     assert_true(contains(&s, "tree", usual, "`- f9 (c.py:1)\n"));
@@ -79,12 +77,11 @@ static void test_tree_thresholds(void **state)
 }
 
 /* On a terminal lines fit, layers have colours, and what joins calls is drawn. */
-static void test_tree_on_a_terminal(void **state)
+TEST(tree_on_a_terminal)
 {
     struct synthetic s = {0};
     struct emit_options options = usual;
     char *save = NULL;
-    (void)state;
 
     setup_calls(&s);
     options.terminal = (struct emit_terminal){.columns = 60, .blocks = true};
@@ -107,13 +104,12 @@ static void test_tree_on_a_terminal(void **state)
 }
 
 /* A stack that branches at each of 900 levels: indentation has an end, and lines say how deep they are. */
-static void test_tree_of_deep_stacks(void **state)
+TEST(tree_of_deep_stacks)
 {
     struct synthetic s = {0};
     struct emit_options options = usual;
     char *save = NULL;
     size_t longest = 0;
-    (void)state;
 
     setup_one(&s);
     uint32_t down = synthetic_python(&s, "down", "/srv/a.py", 1, 0, 1), aside = synthetic_python(&s, "aside", "/srv/a.py", 2, 0, 2);
@@ -142,12 +138,11 @@ static struct error *print_summary(struct emit_summary *summary, bool brief, FIL
     return NULL;
 }
 
-static void test_brief_golden(void **state)
+TEST(brief_golden)
 {
     struct synthetic s = {0};
     struct emit_options options = usual;
     struct emit_summary summary = {.print = print_summary};
-    (void)state;
 
     setup_calls(&s);
     s.samples.data[0].gil = EMIT_GIL_HELD;
@@ -194,11 +189,10 @@ static void test_brief_golden(void **state)
 }
 
 /* However much there is, it is one page. */
-static void test_brief_is_a_page(void **state)
+TEST(brief_is_a_page)
 {
     struct synthetic s = {0};
     struct emit_options options = usual;
-    (void)state;
 
     synthetic_demo(&s, 3000);
     for (int i = 0; i < 6; i++)
@@ -221,7 +215,7 @@ static void test_brief_is_a_page(void **state)
 }
 
 /* A path through many functions loses its middle; a loss is told in its own words. */
-static void test_brief_paths_and_losses(void **state)
+TEST(brief_paths_and_losses)
 {
     static const struct emit_loss losses[] = {{.name = "torn", .meaning = "the stack changed meanwhile", .event = "", .count = 1234}};
     static const struct emit_capture capture = {.name = "test", .hostname = "", .kernel_release = "", .machine = "", .cpu_model = "",
@@ -229,7 +223,6 @@ static void test_brief_paths_and_losses(void **state)
     static const char *const names[] = {"a", "b", "c", "d", "e", "f", "g", "h", "i"};
     struct synthetic s = {0};
     uint32_t stack = EMIT_NO_STACK;
-    (void)state;
 
     setup_one(&s);
     for (int i = 0; i < 9; i++)
@@ -255,11 +248,10 @@ static void expect_box(const char *svg, const char *name, char class, const char
     assert_non_null(strstr(svg, text));
 }
 
-static void test_svg_boxes(void **state)
+TEST(svg_boxes)
 {
     struct synthetic s = {0};
     struct emit_options options = usual;
-    (void)state;
 
     setup_calls(&s);
     options.min_share = 0.02;
@@ -280,10 +272,9 @@ static void test_svg_boxes(void **state)
 }
 
 /* The picture ends at a height, and says so. */
-static void test_svg_of_deep_stacks(void **state)
+TEST(svg_of_deep_stacks)
 {
     struct synthetic s = {0};
-    (void)state;
 
     setup_one(&s);
     uint32_t down = synthetic_python(&s, "down", "/srv/a.py", 1, 0, 1), stack = EMIT_NO_STACK;
@@ -297,11 +288,10 @@ static void test_svg_of_deep_stacks(void **state)
     synthetic_deinit(&s);
 }
 
-static void test_xml(void **state)
+TEST(xml)
 {
     static const char hostile[] = "<a b=\"c\">&amp; \x01\x1b[31m \xff \xef\xbf\xbe\xef\xbf\xbf caf\xc3\xa9\n";
     struct buf text = {0};
-    (void)state;
 
     xml_put(hostile, sizeof hostile - 1, &text);
     assert_string_equal(buf_cstr(&text), "&lt;a b=&quot;c&quot;&gt;&amp;amp; \xef\xbf\xbd\xef\xbf\xbd[31m \xef\xbf\xbd "
@@ -311,13 +301,12 @@ static void test_xml(void **state)
 
 /* ---- the tree of stacks ---- */
 
-static void test_stack_tree_limits(void **state)
+TEST(stack_tree_limits)
 {
     struct limits limits = {.memory_max = 1 << 20, .work_max = 1 << 20};
     struct synthetic s = {0};
     struct stack_tree tree;
     uint32_t names[2] = {0, 1}, stack = EMIT_NO_STACK;
-    (void)state;
 
     setup_one(&s);
     uint32_t frame = synthetic_python(&s, "down", "/srv/a.py", 1, 0, 1);
@@ -333,23 +322,4 @@ static void test_stack_tree_limits(void **state)
     stack_tree_deinit(&tree);
     assert_int_equal(limits.memory_used, 0);
     synthetic_deinit(&s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tree_golden),
-        cmocka_unit_test(test_tree_thresholds),
-        cmocka_unit_test(test_tree_on_a_terminal),
-        cmocka_unit_test(test_tree_of_deep_stacks),
-        cmocka_unit_test(test_brief_golden),
-        cmocka_unit_test(test_brief_is_a_page),
-        cmocka_unit_test(test_brief_paths_and_losses),
-        cmocka_unit_test(test_svg_boxes),
-        cmocka_unit_test(test_svg_of_deep_stacks),
-        cmocka_unit_test(test_xml),
-        cmocka_unit_test(test_stack_tree_limits),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -40,23 +40,21 @@ static bool has_end(int fd)
     return ended;
 }
 
-static void test_whole_traces(void **state)
+TEST(whole_traces)
 {
     int with = made(true), without = made(false);
 
-    (void)state;
     assert_true(has_end(with));
     assert_false(has_end(without));
     close(with);
     close(without);
 }
 
-static void test_cut_anywhere(void **state)
+TEST(cut_anywhere)
 {
     int fd = made(true);
     off_t len = lseek(fd, 0, SEEK_END);
 
-    (void)state;
     for (off_t at = len - 1; at >= 0; at--) {
         assert_int_equal(ftruncate(fd, at), 0);
         assert_false(has_end(fd));
@@ -65,13 +63,12 @@ static void test_cut_anywhere(void **state)
 }
 
 /* A byte that is wrong in the last block, or where blocks say how long they are. */
-static void test_damage(void **state)
+TEST(damage)
 {
     int fd = made(true);
     off_t len = lseek(fd, 0, SEEK_END);
     uint8_t byte;
 
-    (void)state;
     for (off_t at = len - 1; at >= len - TRACE_BLOCK_HEADER_BYTES; at--) {
         assert_int_equal(pread(fd, &byte, 1, at), 1);
         byte ^= 0x55;
@@ -85,12 +82,11 @@ static void test_damage(void **state)
 }
 
 /* One trace was appended to another: the last one decides. */
-static void test_appended(void **state)
+TEST(appended)
 {
     int fd = made(true), more = made(false);
     struct buf bytes = contents(more);
 
-    (void)state;
     lseek(fd, 0, SEEK_END);
     assert_int_equal(write(fd, bytes.data, bytes.len_bytes), bytes.len_bytes);
     assert_false(has_end(fd));
@@ -108,23 +104,12 @@ static void test_appended(void **state)
     close(last);
 }
 
-static void test_no_trace(void **state)
+TEST(no_trace)
 {
     int fd = memory_file();
 
-    (void)state;
     assert_false(has_end(fd));
     assert_int_equal(write(fd, "something else, that is long enough to hold a header of a block", 60), 60);
     assert_false(has_end(fd));
     close(fd);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_whole_traces), cmocka_unit_test(test_cut_anywhere), cmocka_unit_test(test_damage),
-        cmocka_unit_test(test_appended),     cmocka_unit_test(test_no_trace),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -68,11 +68,10 @@ static bool gets_done(pid_t pid)
     return false;
 }
 
-static void test_without_threads_it_is_a_call(void **state)
+TEST(without_threads_it_is_a_call)
 {
     struct pipe_errand *p = make(1, -1, -1);
 
-    (void)state;
     assert_false(errand_threads_used());
     assert_true(errand_run(&p->errand));
     assert_true(pthread_equal(p->thread, pthread_self()));
@@ -80,12 +79,11 @@ static void test_without_threads_it_is_a_call(void **state)
 }
 
 /* More processes than threads may be held up: each costs a moment, and in the end none is waited for. */
-static void test_what_is_held_up_is_given_up(void **state)
+TEST(what_is_held_up_is_given_up)
 {
     int ends[2], gone[2];
     char byte;
 
-    (void)state;
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
     assert_int_equal(pipe2(gone, O_CLOEXEC), 0);
     errand_threads_begin();
@@ -116,12 +114,11 @@ static void test_what_is_held_up_is_given_up(void **state)
 }
 
 /* One process is late; from then on it is not asked, and another is. */
-static void test_only_the_late_process_is_banned(void **state)
+TEST(only_the_late_process_is_banned)
 {
     int ends[2], gone[2];
     char byte;
 
-    (void)state;
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
     assert_int_equal(pipe2(gone, O_CLOEXEC), 0);
     errand_threads_begin();
@@ -144,7 +141,7 @@ static void test_only_the_late_process_is_banned(void **state)
 }
 
 /* What is read by an errand is what is read without: memory, its end, arguments, mappings. */
-static void test_reads_the_same(void **state)
+TEST(reads_the_same)
 {
     long page = sysconf(_SC_PAGESIZE);
     char *memory = mmap(NULL, 2 * (size_t)page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -153,7 +150,6 @@ static void test_reads_the_same(void **state)
     struct procfs_mapping m;
     bool own_code = false;
 
-    (void)state;
     assert_ptr_not_equal(memory, MAP_FAILED);
     assert_int_equal(munmap(memory + page, (size_t)page), 0);
     memcpy(memory + page - 8, "a secret", 8);
@@ -180,16 +176,4 @@ static void test_reads_the_same(void **state)
     assert_int_equal(errno, ENOENT);
     errand_threads_end();
     munmap(memory, (size_t)page);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_without_threads_it_is_a_call),
-        cmocka_unit_test(test_what_is_held_up_is_given_up),
-        cmocka_unit_test(test_only_the_late_process_is_banned),
-        cmocka_unit_test(test_reads_the_same),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -47,9 +47,8 @@ static void assert_refused(const char *list, uint64_t frequency_hz, uint64_t per
         fail_msg("'%s' does not say '%s'", text, part);
 }
 
-static void test_defaults(void **state)
+TEST(defaults)
 {
-    (void)state;
     assert_events(NULL, 0, 0, "cpu-clock 99 Hz");
     assert_events(NULL, 49, 0, "cpu-clock 49 Hz");
     assert_events("task-clock", 0, 0, "task-clock 99 Hz");
@@ -59,9 +58,8 @@ static void test_defaults(void **state)
 }
 
 /* Waits have no rate, and a period that does not depend on other events. */
-static void test_waits(void **state)
+TEST(waits)
 {
-    (void)state;
     assert_events("off-cpu", 0, 0, "off-cpu each 10000000 ns");
     assert_events("off-cpu/period=1/,cpu-clock", 49, 0, "off-cpu each 1 ns; cpu-clock 49 Hz");
     assert_events("off-cpu", 0, 2000, "off-cpu each 2000 ns");
@@ -72,9 +70,8 @@ static void test_waits(void **state)
 }
 
 /* Looks at tasks have a period that is long enough to look at all of them. */
-static void test_tasks(void **state)
+TEST(tasks)
 {
-    (void)state;
     assert_events("task-wait", 0, 0, "task-wait each 100000000 ns");
     assert_events("task-wait/period=1000000/,cpu-clock", 49, 0, "task-wait each 1000000 ns; cpu-clock 49 Hz");
     assert_events("task-wait,page-faults", 0, 4, "task-wait each 100000000 ns; page-faults each 4 faults");
@@ -83,11 +80,10 @@ static void test_tasks(void **state)
 }
 
 /* --wall beside -e, in any order. */
-static void test_missing(void **state)
+TEST(missing)
 {
     struct event_list events = {0};
 
-    (void)state;
     assert_int_equal(event_list_wait(&events), EVENT_NONE);
     assert_null(event_list_add(&events, "page-faults,off-cpu/period=7/"));
     assert_null(event_list_add_missing(&events, "cpu-clock,off-cpu"));
@@ -98,9 +94,8 @@ static void test_missing(void **state)
 }
 
 /* -F is for what has a rate, -c for what is counted; each event may say its own. */
-static void test_several(void **state)
+TEST(several)
 {
-    (void)state;
     assert_events("cpu-clock,page-faults", 49, 4, "cpu-clock 49 Hz; page-faults each 4 faults");
     assert_events("page-faults/period=1/,cpu-clock", 0, 0, "page-faults each 1 faults; cpu-clock 99 Hz");
     assert_events("page-faults/period=1/,cs", 0, 7, "page-faults each 1 faults; context-switches each 7 switches");
@@ -109,9 +104,8 @@ static void test_several(void **state)
 }
 
 /* Where nothing is counted, -c is for what there is, as perf has it. */
-static void test_count_of_clocks(void **state)
+TEST(count_of_clocks)
 {
-    (void)state;
     assert_events("cycles", 0, 1000000, "cycles each 1000000 cycles");
     assert_events("cpu-clock", 0, 10000000, "cpu-clock each 10000000 ns");
     assert_events("cpu-clock/period=20000/", 0, 0, "cpu-clock each 20000 ns");
@@ -120,9 +114,8 @@ static void test_count_of_clocks(void **state)
     assert_refused("cycles", 99, 1000, "either -F or -c");
 }
 
-static void test_aliases(void **state)
+TEST(aliases)
 {
-    (void)state;
     assert_events("faults,cs,migrations,cpu-cycles", 0, 0,
                   "page-faults each 16 faults; context-switches each 16 switches; cpu-migrations each 16 migrations; "
                   "cycles 99 Hz");
@@ -131,9 +124,8 @@ static void test_aliases(void **state)
     assert_ptr_equal(event_source("cs"), event_source("context-switches"));
 }
 
-static void test_refusals(void **state)
+TEST(refusals)
 {
-    (void)state;
     assert_refused("bogus", 0, 0, "event 'bogus' is not known; known are cpu-clock, task-clock, page-faults");
     assert_refused("", 0, 0, "no name");
     assert_refused("cpu-clock,", 0, 0, "no name");
@@ -157,9 +149,8 @@ static void test_refusals(void **state)
 }
 
 /* -e more than once adds up. */
-static void test_repeated(void **state)
+TEST(repeated)
 {
-    (void)state;
     struct event_list events = {0};
 
     assert_null(event_list_add(&events, "cpu-clock"));
@@ -174,9 +165,8 @@ static void test_repeated(void **state)
 }
 
 /* What a sample stands for, and what becomes of it when the capture has to be slower. */
-static void test_slowed(void **state)
+TEST(slowed)
 {
-    (void)state;
     struct event clock = {.source = event_source("cpu-clock"), .frequency_hz = 100};
     struct event faults = {.source = event_source("page-faults"), .period = 16};
     struct event cycles = {.source = event_source("cycles"), .frequency_hz = 100};
@@ -195,9 +185,8 @@ static void test_slowed(void **state)
 }
 
 /* Waits keep a stack for each second, however little they may cost; more seldom only if that was asked. */
-static void test_slowest(void **state)
+TEST(slowest)
 {
-    (void)state;
     const struct event clock = {.source = event_source("cpu-clock"), .frequency_hz = 100},
                        faults = {.source = event_source("page-faults"), .period = 16};
     struct event waits = {.source = event_source("off-cpu"), .period = 10 * NS_PER_MS};
@@ -252,10 +241,9 @@ static const struct {
     {"r1a8/unit=stalls,period=7/u", 4, 0x1a8, EVENT_NO_KERNEL | EVENT_NO_HYPERVISOR | EVENT_NO_GUEST, 0, "r1a8:u", "stalls"},
 };
 
-static void test_as_perf(void **state)
+TEST(as_perf)
 {
     struct event_list events;
-    (void)state;
 
     for (size_t i = 0; i < sizeof as_perf / sizeof *as_perf; i++) {
         const struct event_source *source = one_source(&events, as_perf[i].text);
@@ -270,12 +258,11 @@ static void test_as_perf(void **state)
 }
 
 /* All names that are listed mean an event, and no two the same one. */
-static void test_cache_names(void **state)
+TEST(cache_names)
 {
     uint64_t seen[64];
     char name[40];
     size_t count = 0;
-    (void)state;
 
     for (; event_cache_name(count, name); count++) {
         struct event_source source;
@@ -287,10 +274,9 @@ static void test_cache_names(void **state)
     assert_int_equal(count, EVENT_CACHE_NAMES);
 }
 
-static void test_tracepoints(void **state)
+TEST(tracepoints)
 {
     struct event_list events;
-    (void)state;
 
     const struct event_source *source = one_source(&events, "syscalls:sys_enter_write/period=4096,weight=count,unit=bytes/");
     assert_int_equal(source->kind, EVENT_TRACEPOINT);
@@ -320,10 +306,9 @@ static void test_tracepoints(void **state)
     assert_refused("a:b/umask=1/", 0, 0, "write period=N, weight=FIELD, unit=WORD");
 }
 
-static void test_pmus(void **state)
+TEST(pmus)
 {
     struct event_list events;
-    (void)state;
 
     const struct event_source *source = one_source(&events, "cpu/event=0x3c,period=7,umask=1,unit=stalls/u");
     assert_int_equal(source->kind, EVENT_HARDWARE);
@@ -343,9 +328,8 @@ static void test_pmus(void **state)
 }
 
 /* What perf can do and pycap does not, each with its reason. */
-static void test_reasons(void **state)
+TEST(reasons)
 {
-    (void)state;
     assert_refused("probe:malloc", 0, 0, "event 'probe:malloc' is refused: probes write into the code of processes");
     assert_refused("probe_libc:malloc", 0, 0, "probes write into the code");
     assert_refused("sdt_python:gc__start", 0, 0, "probes write into the code");
@@ -382,20 +366,4 @@ static void test_reasons(void **state)
     memset(text, 'a', sizeof text - 1);
     text[sizeof text - 1] = 0;
     assert_refused(text, 0, 0, "240 letters at most");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_defaults),      cmocka_unit_test(test_several),
-        cmocka_unit_test(test_waits), cmocka_unit_test(test_tasks),         cmocka_unit_test(test_missing),
-        cmocka_unit_test(test_count_of_clocks), cmocka_unit_test(test_aliases),
-        cmocka_unit_test(test_refusals),      cmocka_unit_test(test_repeated),
-        cmocka_unit_test(test_slowed),        cmocka_unit_test(test_slowest),
-        cmocka_unit_test(test_as_perf),       cmocka_unit_test(test_cache_names),
-        cmocka_unit_test(test_tracepoints),   cmocka_unit_test(test_pmus),
-        cmocka_unit_test(test_reasons),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

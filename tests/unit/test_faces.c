@@ -43,7 +43,7 @@ static const char *thread_name(struct scene *s, struct emit_sample sample)
     return resolver_model(s->resolver)->threads[sample.thread].name;
 }
 
-static void test_recorded_names(void **state)
+TEST(recorded_names)
 {
     static const struct {
         uint32_t kind;
@@ -60,7 +60,6 @@ static void test_recorded_names(void **state)
         {TRACE_PROGRAM_SCRIPT, "", "python3"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct scene s;
         setup(&s, NULL);
@@ -72,11 +71,10 @@ static void test_recorded_names(void **state)
     }
 }
 
-static void test_other_facts(void **state)
+TEST(other_facts)
 {
     struct scene s;
 
-    (void)state;
     setup(&s, NULL);
     uint32_t comm = string(&s, "python3");
     uint32_t cgroup = string(&s, "/docker/0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef");
@@ -99,7 +97,7 @@ static void test_other_facts(void **state)
     teardown(&s);
 }
 
-static void test_main_module(void **state)
+TEST(main_module)
 {
     static const struct {
         const char *stack[9], *name;
@@ -123,7 +121,6 @@ static void test_main_module(void **state)
         {{"run", "/x/threading.py"}, "python3"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct scene s;
         setup(&s, NULL);
@@ -140,11 +137,10 @@ static void test_main_module(void **state)
 }
 
 /* A name that was found once stays, in later epochs and when the kernel's changes; one that is recorded comes first. */
-static void test_main_module_stays(void **state)
+TEST(main_module_stays)
 {
     struct scene s;
 
-    (void)state;
     setup(&s, NULL);
     program(&s, TRACE_PROGRAM_UNKNOWN, "");
     sample(&s, 1, PYTHON(&s, "_find_and_load", "<frozen importlib._bootstrap>"), 1);
@@ -168,11 +164,10 @@ static void test_main_module_stays(void **state)
     teardown(&s);
 }
 
-static void test_nameless_threads(void **state)
+TEST(nameless_threads)
 {
     struct scene s;
 
-    (void)state;
     setup(&s, NULL);
     program(&s, TRACE_PROGRAM_SCRIPT, "app.py");
     thread(&s, 2, "python3");
@@ -210,11 +205,10 @@ static void test_nameless_threads(void **state)
 }
 
 /* Traces from before there were names of programs look as they always did. */
-static void test_old_traces(void **state)
+TEST(old_traces)
 {
     struct scene s;
 
-    (void)state;
     setup(&s, NULL);
     program(&s, TRACE_PROGRAM_UNRECORDED, "");
     thread(&s, 2, "python3");
@@ -226,12 +220,11 @@ static void test_old_traces(void **state)
 }
 
 /* A stack as deep as a forged trace likes: only its outermost frames count. */
-static void test_deep_stack(void **state)
+TEST(deep_stack)
 {
     struct scene s;
     uint32_t frames[64];
 
-    (void)state;
     setup(&s, NULL);
     program(&s, TRACE_PROGRAM_UNKNOWN, "");
     frames[0] = python(&s, "<module>", "/srv/app.py", 1, 0);
@@ -241,16 +234,4 @@ static void test_deep_stack(void **state)
     sample(&s, 1, id, 1);
     assert_string_equal(process_name(&s), "app.py");
     teardown(&s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_recorded_names),   cmocka_unit_test(test_other_facts),
-        cmocka_unit_test(test_main_module),      cmocka_unit_test(test_main_module_stays),
-        cmocka_unit_test(test_nameless_threads), cmocka_unit_test(test_old_traces),
-        cmocka_unit_test(test_deep_stack),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,9 +14,8 @@
 #include "formats/base/output_place.h"
 #include "formats/trace/block.h"
 
-static void test_names(void **state)
+TEST(names)
 {
-    (void)state;
     char pid[32];
     char *name = files_name("/var/%h-%t-%p%%.bin", "box", 1767225599 * UINT64_C(1000000000) + 999999999);
 
@@ -37,9 +36,8 @@ static void refused(const char *pattern, bool rotates, const char *word)
     error_destroy(err);
 }
 
-static void test_patterns(void **state)
+TEST(patterns)
 {
-    (void)state;
     OK(files_check("trace.bin", false));
     OK(files_check("trace-%t.bin", true));
     OK(files_check("100%%.bin", false));
@@ -52,9 +50,8 @@ static void test_patterns(void **state)
 }
 
 /* By time, whatever a locale thinks of punctuation, and of digits beside letters: all as long, digits in the same places. */
-static void test_names_sort(void **state)
+TEST(names_sort)
 {
-    (void)state;
     const uint64_t s = UINT64_C(1000000000);
     const uint64_t times[] = {0, 1, 999999, 1000000, 9000000, 10000000, 999 * UINT64_C(1000000), s, 10 * s, 1767225599 * s,
                               1767225599 * s + s / 10, 1767225600 * s, 4102444800 * s};
@@ -71,9 +68,8 @@ static void test_names_sort(void **state)
 }
 
 /* Files of one moment get names of their own, which sort; only the newest stay; none is readable by others. */
-static void test_rotation(void **state)
+TEST(rotation)
 {
-    (void)state;
     char dir[] = "/tmp/test_files.XXXXXX", pattern[64], *paths[4];
     struct files f;
     struct stat st;
@@ -120,9 +116,8 @@ static void matches(const char *pattern, const char *name, const char *expected)
 }
 
 /* Only names that the program itself would have made of the pattern. */
-static void test_matches(void **state)
+TEST(matches)
 {
-    (void)state;
     const char *time = "20251231T235959.007Z", *moment = "20251231T235959.007Z.bin";
 
     matches("%t.bin", moment, time);
@@ -208,9 +203,8 @@ static void remove_folder(const struct folder *f)
 #define TRACE TRACE_FILE_MAGIC "and so on"
 
 /* What earlier runs left counts, the oldest by its name goes first; what only looks like it is left alone. */
-static void test_adopts(void **state)
+TEST(adopts)
 {
-    (void)state;
     static const char *const others[] = {
         "h-7-20000101T000000.000Z.bin.gz", "h-x-20000101T000000.000Z.bin", "g-7-20000101T000000.000Z.bin",
         "h-7-20000101T000000Z.bin", "h-7-20001301T000000.000Z.bin", "trace.bin"};
@@ -265,9 +259,8 @@ static void test_adopts(void **state)
 }
 
 /* Another capture writes files of that pattern: nobody knows whose the others are. */
-static void test_adopts_nothing_beside_another(void **state)
+TEST(adopts_nothing_beside_another)
 {
-    (void)state;
     struct files other, f;
     struct folder folder;
 
@@ -294,9 +287,8 @@ static void test_adopts_nothing_beside_another(void **state)
 }
 
 /* Files of others are not ours to remove: the owner is who would get a new one. */
-static void test_adopts_own_files_only(void **state)
+TEST(adopts_own_files_only)
 {
-    (void)state;
     struct files f;
     struct folder folder;
 
@@ -328,9 +320,8 @@ static void test_adopts_own_files_only(void **state)
 }
 
 /* Without --keep, and where each file has a folder of its own, nothing is looked for. */
-static void test_adopts_when_asked(void **state)
+TEST(adopts_when_asked)
 {
-    (void)state;
     struct files f;
     struct folder folder;
     char pattern[160];
@@ -377,9 +368,8 @@ static void holds(const struct folder *folder, const char *name, const char *exp
 }
 
 /* What somebody else may have put at the output's name is not written to, and stays as it was. */
-static void test_not_through_links(void **state)
+TEST(not_through_links)
 {
-    (void)state;
     struct folder folder;
     char target[128];
 
@@ -430,9 +420,8 @@ static void test_not_through_links(void **state)
 }
 
 /* An own file is overwritten. Who has opened one that he could read does not read the new trace. */
-static void test_overwrites_own(void **state)
+TEST(overwrites_own)
 {
-    (void)state;
     struct folder folder;
     struct stat st;
     char text[8] = "";
@@ -475,9 +464,8 @@ static void expect_rights(const struct folder *folder, const char *name, const g
 }
 
 /* A group may read the files, and nobody else; without one nobody but the owner may. */
-static void test_group(void **state)
+TEST(group)
 {
-    (void)state;
     const gid_t own = getegid(), other = 12345;
     struct folder folder;
     gid_t found = 1;
@@ -502,9 +490,8 @@ static void test_group(void **state)
     }
 }
 
-static void test_no_group(void **state)
+TEST(no_group)
 {
-    (void)state;
     static const char *const wrong[] = {"", "no-such-group", "-1", "4294967295", "4294967296", "99999999999999999999", "12x", "root:"};
 
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
@@ -517,10 +504,8 @@ static void test_no_group(void **state)
     }
 }
 
-static void test_descriptors(void **state)
+TEST(descriptors)
 {
-    (void)state;
-
     assert_int_equal(output_descriptor("/dev/stdout"), 1);
     assert_int_equal(output_descriptor("/dev/fd/12"), 12);
     assert_int_equal(output_descriptor("/proc/self/fd/2"), 2);
@@ -531,9 +516,8 @@ static void test_descriptors(void **state)
     assert_int_equal(output_descriptor("/dev/null"), -1);
 }
 
-static void test_no_folder(void **state)
+TEST(no_folder)
 {
-    (void)state;
     struct files f;
 
     files_init(&f, &(struct files_options){.pattern = "/nowhere/at/all.bin", .hostname = "h"});
@@ -542,27 +526,4 @@ static void test_no_folder(void **state)
     assert_non_null(strstr(error_text(err), "/nowhere/at/all.bin"));
     error_destroy(err);
     files_deinit(&f);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_names_sort),
-        cmocka_unit_test(test_patterns),
-        cmocka_unit_test(test_rotation),
-        cmocka_unit_test(test_matches),
-        cmocka_unit_test(test_adopts),
-        cmocka_unit_test(test_adopts_nothing_beside_another),
-        cmocka_unit_test(test_adopts_own_files_only),
-        cmocka_unit_test(test_adopts_when_asked),
-        cmocka_unit_test(test_not_through_links),
-        cmocka_unit_test(test_overwrites_own),
-        cmocka_unit_test(test_group),
-        cmocka_unit_test(test_no_group),
-        cmocka_unit_test(test_descriptors),
-        cmocka_unit_test(test_no_folder),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,9 +18,8 @@ static void refused(struct error *err, enum error_code code)
     error_destroy(err);
 }
 
-static void test_comms(void **state)
+TEST(comms)
 {
-    (void)state;
     struct filter f = {0};
 
     assert_true(filter_is_empty(&f));
@@ -40,9 +39,8 @@ static void test_comms(void **state)
     filter_deinit(&f);
 }
 
-static void test_cgroups(void **state)
+TEST(cgroups)
 {
-    (void)state;
     struct filter f = {0};
 
     OK(filter_add_cgroups_by(&f, "/system.slice/app.service,/sys/fs/cgroup/unified/user.slice/", mounts));
@@ -81,13 +79,4 @@ static void test_cgroups(void **state)
     refused(filter_add_cgroups_by(&f, "", mounts), ERROR_USAGE);
     refused(filter_add_cgroups_by(&f, "/a", "24 30 0:22 / /sys rw - sysfs sysfs rw\n"), ERROR_UNSUPPORTED);
     filter_deinit(&f);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_comms),
-        cmocka_unit_test(test_cgroups),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

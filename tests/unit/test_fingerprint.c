@@ -18,14 +18,13 @@ static struct trace_code code_at(int64_t first_line)
                                .line_table = {table, sizeof table}};
 }
 
-static void test_fingerprint(void **state)
+TEST(fingerprint)
 {
     const struct trace_code code = code_at(7), moved = code_at(70);
     struct trace_code other = code;
     uint8_t other_table[sizeof table];
     uint64_t fingerprint = fingerprint_of_code(&code);
 
-    (void)state;
     assert_true(fingerprint != 0);
     assert_true(fingerprint_of_code(&moved) == fingerprint);
     other.co_flags = 7;
@@ -41,19 +40,17 @@ static void test_fingerprint(void **state)
 }
 
 /* The same bytes on every machine: baselines keep them. SHA-1 of 28 00 00 00, 03 00 00 00 and the table. */
-static void test_fingerprint_is_fixed(void **state)
+TEST(fingerprint_is_fixed)
 {
     const struct trace_code code = code_at(1);
 
-    (void)state;
     assert_true(fingerprint_of_code(&code) == UINT64_C(0xcdd7772703e03895));
 }
 
-static void test_fingerprint_unknown(void **state)
+TEST(fingerprint_unknown)
 {
     struct trace_code cut = code_at(7), unread = code_at(7), no_length = code_at(7);
 
-    (void)state;
     cut.line_table_len++;
     assert_true(fingerprint_of_code(&cut) == 0);
     unread.line_table_form = 0;
@@ -85,14 +82,13 @@ static uint32_t code_of_sample(struct scene *s, uint32_t frame)
 }
 
 /* A function that was edited in place has two codes, and so two frames that look the same; only where they are asked for. */
-static void test_frames_have_codes(void **state)
+TEST(frames_have_codes)
 {
     const struct trace_code code = code_at(7);
     struct trace_code edited = code;
     const struct resolver_options options = {.fingerprints = true};
     struct scene s;
 
-    (void)state;
     edited.code_len_bytes = 50;
     setup(&s, &options);
     event(&s);
@@ -123,15 +119,4 @@ static void test_frames_have_codes(void **state)
     assert_int_equal(code_of_sample(&s, frame_of_code(&s, &edited, "f")), EMIT_NO_CODE);
     assert_int_equal(m->frame_count, 1);
     teardown(&s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fingerprint),
-        cmocka_unit_test(test_fingerprint_is_fixed),
-        cmocka_unit_test(test_fingerprint_unknown),
-        cmocka_unit_test(test_frames_have_codes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -47,10 +47,9 @@ static void has_string(json_t *json, const char *path, const char *expected)
     assert_string_equal(json_string_value(json_array_get(at(json, "shared.stringArray"), number)), expected);
 }
 
-static void test_small(void **state)
+TEST(small)
 {
     struct synthetic s = {0};
-    (void)state;
 
     setup_small(&s);
     s.model.processes = s.processes.data;
@@ -147,10 +146,9 @@ static void add(struct synthetic *s, uint32_t event, uint64_t end_ms, uint64_t m
 }
 
 /* Rows begin when spans do; where nothing follows, two rows without weight end one. CPU time is in the row behind it. */
-static void test_rows(void **state)
+TEST(rows)
 {
     struct synthetic s = {0};
-    (void)state;
 
     setup_time(&s);
     add(&s, 0, 20, 10, NO_LABELS, EMIT_GIL_UNKNOWN);
@@ -185,10 +183,9 @@ static void test_rows(void **state)
 }
 
 /* Waits have a track of their own, without CPU time, and markers in the thread's first track. */
-static void test_waits(void **state)
+TEST(waits)
 {
     struct synthetic s = {0};
-    (void)state;
 
     setup_time(&s);
     add(&s, 0, 10, 10, NO_LABELS, EMIT_GIL_UNKNOWN);
@@ -222,10 +219,9 @@ static void test_waits(void **state)
 }
 
 /* A task's span ends with another task, with a sample of none, and where a sample is missing; so does that of the GIL. */
-static void test_sampled_spans(void **state)
+TEST(sampled_spans)
 {
     struct synthetic s = {0};
-    (void)state;
 
     setup_time(&s);
     add(&s, 0, 20, 10, FETCH, EMIT_GIL_HELD);
@@ -247,11 +243,10 @@ static void test_sampled_spans(void **state)
 }
 
 /* Captures share one line of time, in whichever order they are given. */
-static void test_captures(void **state)
+TEST(captures)
 {
     struct synthetic s = {0};
     struct emit_capture captures[] = {from_second_10, from_second_10};
-    (void)state;
 
     setup_time(&s);
     captures[0].start_realtime_ns += 2000000000;
@@ -270,7 +265,7 @@ static void test_captures(void **state)
 
 /* ---- binaries ---- */
 
-static void test_binaries(void **state)
+TEST(binaries)
 {
     static const uint8_t build_id[] = {0x93, 0xac, 0x61, 0xec, 0x5a, 0x8e, 0xb1, 0x39, 0x6f, 0x9f,
                                        0xbd, 0x35, 0x0e, 0x31, 0x69, 0xa5, 0x58, 0x52, 0x8a, 0x40};
@@ -278,7 +273,6 @@ static void test_binaries(void **state)
         {.vaddr = 0x400000, .file_size = 0x1000, .memory_size = 0x1000, .flags = 4},
         {.vaddr = 0x402000, .file_offset = 0x1000, .file_size = 0x1000, .memory_size = 0x1000, .flags = 5}};
     struct synthetic s = {0};
-    (void)state;
 
     setup_one(&s);
     uint32_t outer = synthetic_native(&s, "outer", "/usr/lib/x.so", 0x1235, 0x35);
@@ -309,10 +303,9 @@ static void test_binaries(void **state)
 
 /* ---- the rest ---- */
 
-static void test_events(void **state)
+TEST(events)
 {
     struct synthetic s = {0};
-    (void)state;
 
     setup_one(&s);
     synthetic_event(&s, "page-faults", "bytes", false);
@@ -332,10 +325,9 @@ static void test_events(void **state)
 }
 
 /* The Profiler takes tracks of one pid for one process. */
-static void test_same_pid(void **state)
+TEST(same_pid)
 {
     struct synthetic s = {0};
-    (void)state;
 
     setup_one(&s);
     synthetic_thread(&s, synthetic_process(&s, 100, "other"), 100, "MainThread");
@@ -352,10 +344,9 @@ static void test_same_pid(void **state)
     synthetic_deinit(&s);
 }
 
-static void test_nothing(void **state)
+TEST(nothing)
 {
     struct synthetic s = {0};
-    (void)state;
 
     setup_one(&s);
     json_t *json = parse(&s, plain);
@@ -369,11 +360,10 @@ static void test_nothing(void **state)
     synthetic_deinit(&s);
 }
 
-static void test_hostile_names(void **state)
+TEST(hostile_names)
 {
     static const char hostile[] = "</script>\"\\\n\x1b[31m\xe2\x80\xae\xff;x";
     struct synthetic s = {0};
-    (void)state;
 
     setup_one(&s);
     s.threads.data[0].name = s.processes.data[0].name = s.processes.data[0].container = hostile;
@@ -387,10 +377,9 @@ static void test_hostile_names(void **state)
 }
 
 /* More samples than a block of the temporary file holds, in turn of two threads. */
-static void test_many(void **state)
+TEST(many)
 {
     struct synthetic s = {0};
-    (void)state;
 
     setup_small(&s);
     s.samples.count = 0;
@@ -408,12 +397,11 @@ static void test_many(void **state)
 }
 
 /* Whatever the limits allow, the emitter ends: with a file, or with an error. */
-static void test_limits(void **state)
+TEST(limits)
 {
     struct synthetic s = {0};
     struct emit_options options = plain;
     unsigned failures = 0;
-    (void)state;
 
     setup_time(&s);
     for (uint64_t i = 0; i < 20; i++)
@@ -435,16 +423,4 @@ static void test_limits(void **state)
     }
     assert_true(failures > 10);
     synthetic_deinit(&s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_small),   cmocka_unit_test(test_rows),     cmocka_unit_test(test_waits),
-        cmocka_unit_test(test_sampled_spans), cmocka_unit_test(test_captures), cmocka_unit_test(test_binaries),
-        cmocka_unit_test(test_events),  cmocka_unit_test(test_same_pid), cmocka_unit_test(test_nothing),
-        cmocka_unit_test(test_hostile_names), cmocka_unit_test(test_many), cmocka_unit_test(test_limits),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,7 +53,7 @@ static void assert_file(struct flight_store *f, const char *expected)
     flight_store_written(f, &samples, &lost);
 }
 
-static void test_empty(void **state)
+TEST_WITH(empty, setup, teardown)
 {
     struct flight_store *f = *state;
 
@@ -65,7 +65,7 @@ static void test_empty(void **state)
     assert_file(f, "");
 }
 
-static void test_reaches_back(void **state)
+TEST_WITH(reaches_back, setup, teardown)
 {
     struct flight_store *f = *state;
 
@@ -82,7 +82,7 @@ static void test_reaches_back(void **state)
     assert_int_equal(flight_store_bytes(f), 5);
 }
 
-static void test_bytes(void **state)
+TEST_WITH(bytes, setup, teardown)
 {
     struct flight_store *f = *state;
 
@@ -99,7 +99,7 @@ static void test_bytes(void **state)
 }
 
 /* Blocks and parts that come while the file is written are in it, too, and those it lacks are not dropped. */
-static void test_goes_on(void **state)
+TEST_WITH(goes_on, setup, teardown)
 {
     struct flight_store *f = *state;
     uint64_t samples, lost;
@@ -131,7 +131,7 @@ static void test_goes_on(void **state)
 }
 
 /* The sums of a file are those of its parts, whatever was dropped before and between. */
-static void test_sums(void **state)
+TEST_WITH(sums, setup, teardown)
 {
     struct flight_store *f = *state;
     uint64_t samples = 0, lost = 0;
@@ -145,17 +145,4 @@ static void test_sums(void **state)
     flight_store_written(f, &samples, &lost);
     assert_int_equal(samples, 47 + 48 + 49 + 50);
     assert_int_equal(lost, 1000 * (47 + 48 + 49 + 50));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_empty, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_reaches_back, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_bytes, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_goes_on, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_sums, setup, teardown),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -113,11 +113,10 @@ static int tear_down(void **state)
     return status;
 }
 
-static void test_names(void **state)
+TEST(names)
 {
     uint64_t a, b, c;
 
-    (void)state;
     assert_int_equal(trace_name_time("/d/host-20260131T235959.123Z.bin", &a), UINT64_C(1769903999123000000));
     assert_true(trace_name_time("/d/host-20260201T000000.000Z.bin", &b) > UINT64_C(1769903999123000000));
     assert_int_equal(a, b);
@@ -132,7 +131,7 @@ static void test_names(void **state)
 }
 
 /* In the order of time, by name or by when they were written; of one recorder all but the newest are complete. */
-static void test_order(void **state)
+TEST_WITH(order, set_up, tear_down)
 {
     struct fixture *x = *state;
 
@@ -148,7 +147,7 @@ static void test_order(void **state)
     assert_next(x, "a-20260131T000001.000Z.bin old new? ");
 }
 
-static void test_done(void **state)
+TEST_WITH(done, set_up, tear_down)
 {
     struct fixture *x = *state;
     struct folder_trace *t;
@@ -172,7 +171,7 @@ static void test_done(void **state)
 }
 
 /* Other files are not opened to be read, nor told of. */
-static void test_other_files(void **state)
+TEST_WITH(other_files, set_up, tear_down)
 {
     struct fixture *x = *state;
     char path[128], target[128];
@@ -195,7 +194,7 @@ static void test_other_files(void **state)
 }
 
 /* What is named has to be a trace, unless there is time for it to become one. */
-static void test_named_file(void **state)
+TEST_WITH(named_file, set_up, tear_down)
 {
     struct fixture *x = *state;
     char path[128];
@@ -215,7 +214,7 @@ static void test_named_file(void **state)
     assert_string_equal(buf_cstr(&x->told), "unreadable\n");
 }
 
-static void test_gone(void **state)
+TEST_WITH(gone, set_up, tear_down)
 {
     struct fixture *x = *state;
     struct folder_trace *t;
@@ -244,7 +243,7 @@ static void test_gone(void **state)
 }
 
 /* A folder that cannot be seen may come back with all that it had. */
-static void test_folder_vanishes(void **state)
+TEST_WITH(folder_vanishes, set_up, tear_down)
 {
     struct fixture *x = *state;
     char away[80];
@@ -262,7 +261,7 @@ static void test_folder_vanishes(void **state)
     assert_string_equal(buf_cstr(&x->told), "unreadable\n");
 }
 
-static void test_files_of_the_command_line(void **state)
+TEST_WITH(files_of_the_command_line, set_up, tear_down)
 {
     struct fixture *x = *state;
     char a[128], fifo[128];
@@ -287,7 +286,7 @@ static void test_files_of_the_command_line(void **state)
 }
 
 /* What is opened is what was looked at. */
-static void test_open(void **state)
+TEST_WITH(open, set_up, tear_down)
 {
     struct fixture *x = *state;
     struct folder_trace *t;
@@ -307,7 +306,7 @@ static void test_open(void **state)
 }
 
 /* A trace whose reader was killed comes again, later each time, and does not hold up others. */
-static void test_put_off(void **state)
+TEST_WITH(put_off, set_up, tear_down)
 {
     struct fixture *x = *state;
     struct folder_trace *t;
@@ -326,22 +325,4 @@ static void test_put_off(void **state)
     assert_false(folder_put_off(t));
     folder_done(t);
     assert_int_equal(folder_waiting(x->f, &oldest_ns), 1);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names),
-        cmocka_unit_test_setup_teardown(test_order, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_done, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_other_files, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_named_file, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_gone, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_folder_vanishes, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_files_of_the_command_line, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_open, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_put_off, set_up, tear_down),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -103,12 +103,11 @@ static bool is_near(double a, double b)
 }
 
 /* One row: broken when the lower bound at 5 % is over the limit, kept when the upper one is below it. */
-static void test_total(void **state)
+TEST(total)
 {
     double t = student_quantile(0.05, 18);
     struct scene s;
 
-    (void)state;
     init(&s, 10, 10);
     add(&s, COMPARE_TOTAL, RUN_SET_NONE, RUN_SET_NONE, expm1(log1p(0.02) + 1.01 * t * 0.01), 0.01);
     assert_int_equal(answer(&s, "total 2%"), GATE_BROKEN);
@@ -129,11 +128,10 @@ static void test_total(void **state)
 }
 
 /* A look is stricter than the only one; `alpha` says how strict that is. */
-static void test_levels(void **state)
+TEST(levels)
 {
     struct scene s;
 
-    (void)state;
     init(&s, 10, 10);
     add(&s, COMPARE_TOTAL, RUN_SET_NONE, RUN_SET_NONE, expm1(log1p(0.02) + 2 * 0.01), 0.01);
     assert_int_equal(answer(&s, "total 2%"), GATE_BROKEN);
@@ -148,7 +146,7 @@ static void test_levels(void **state)
 }
 
 /* Which rows a rule means, told by which of them breaks it. */
-static void test_meant(void **state)
+TEST(meant)
 {
     static const char *const rules[] = {"function small 5%", "function Cart.* 5%", "function db.py:small 5%", "function lib.db:* 5%",
                                         "node serve;small 5%", "node main;serve;small 5%", "node main.py:serve;db.py:small 5%"};
@@ -156,7 +154,6 @@ static void test_meant(void **state)
                                          "node serve 5%", "node x;main;serve;small 5%", "function fresh 5%"};
     struct scene s;
 
-    (void)state;
     init(&s, 10, 10);
     add_node(&s, NODE_SERVE, 0, 0.01);
     add_node(&s, NODE_SMALL, 0.2, 0.01);
@@ -172,12 +169,11 @@ static void test_meant(void **state)
 }
 
 /* Of many rows each may be over a limit by chance: together they fail no more often than one. */
-static void test_several_rows(void **state)
+TEST(several_rows)
 {
     double over = student_quantile(0.03, 18) * 0.01; /* over the limit at 5 %, but not at 5 % of two rows */
     struct scene s;
 
-    (void)state;
     init(&s, 10, 10);
     add_node(&s, NODE_SMALL, expm1(log1p(0.05) + over), 0.01);
     assert_int_equal(answer(&s, "function small 5%"), GATE_BROKEN);
@@ -191,11 +187,10 @@ static void test_several_rows(void **state)
 }
 
 /* A function's total is judged only where its nodes are less than half of it. */
-static void test_total_of_a_function(void **state)
+TEST(total_of_a_function)
 {
     struct scene s;
 
-    (void)state;
     init(&s, 10, 10);
     add(&s, COMPARE_FUNCTION_TOTAL, RUN_SET_NONE, SMALL, 0.3, 0.01);
     assert_int_equal(answer(&s, "function small 5%"), GATE_BROKEN);
@@ -207,11 +202,10 @@ static void test_total_of_a_function(void **state)
     deinit(&s);
 }
 
-static void test_files(void **state)
+TEST(files)
 {
     struct scene s;
 
-    (void)state;
     init(&s, 10, 10);
     add(&s, COMPARE_MODULE, RUN_SET_NONE, RUN_SET_NONE, 0.2, 0.01);
     assert_int_equal(answer(&s, "file lib/* 5%"), GATE_BROKEN);
@@ -222,11 +216,10 @@ static void test_files(void **state)
 }
 
 /* New functions are judged by their share, and only by the rule for them. */
-static void test_new(void **state)
+TEST(new)
 {
     struct scene s;
 
-    (void)state;
     init(&s, 10, 10);
     assert_int_equal(answer(&s, "new 1%"), GATE_KEPT);
     assert_int_equal(last(&s)->row, COMPARE_NO_ROW);
@@ -252,11 +245,10 @@ static void add_problem(struct scene *s, enum compare_problem_kind kind, const c
     assert_true(VEC_PUSH(&s->c.problems, problem));
 }
 
-static void test_reasons(void **state)
+TEST(reasons)
 {
     struct scene s;
 
-    (void)state;
     init(&s, 3, 4);
     add(&s, COMPARE_TOTAL, RUN_SET_NONE, RUN_SET_NONE, 1, 0.01);
     OK(gate_add(s.gate, "runs 3 5", "b:1"));
@@ -283,12 +275,11 @@ static void test_reasons(void **state)
 }
 
 /* No number of a result is a NaN, whatever the rows are. */
-static void test_extremes(void **state)
+TEST(extremes)
 {
     static const double changes[] = {-1, -0.999999, 0, 1e300}, errors[] = {0, 1e-300, 1, 1e300};
     struct scene s;
 
-    (void)state;
     init(&s, 3, 3);
     add(&s, COMPARE_TOTAL, RUN_SET_NONE, RUN_SET_NONE, 0, 0);
     for (int i = 0; i < 16; i++) {
@@ -302,14 +293,13 @@ static void test_extremes(void **state)
 }
 
 /* Whether a rule that a trace's names make expensive ends at the limit of work. */
-static void test_limits(void **state)
+TEST(limits)
 {
     struct limits limits = {.memory_max = 1 << 30, .work_max = 100};
     const struct gate_result *results;
     struct scene s;
     size_t count;
 
-    (void)state;
     init(&s, 3, 3);
     s.set.limits = &limits;
     OK(gate_add(s.gate, "function * 5%", "--fail-on"));
@@ -320,16 +310,4 @@ static void test_limits(void **state)
     error_destroy(err);
     s.set.limits = NULL;
     deinit(&s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_total),   cmocka_unit_test(test_levels), cmocka_unit_test(test_meant),
-        cmocka_unit_test(test_several_rows), cmocka_unit_test(test_total_of_a_function), cmocka_unit_test(test_files),
-        cmocka_unit_test(test_new),     cmocka_unit_test(test_reasons), cmocka_unit_test(test_extremes),
-        cmocka_unit_test(test_limits),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,7 +21,7 @@ static struct gate *gate_of(const char *const *rules)
     return g;
 }
 
-static void test_every_form(void **state)
+TEST(every_form)
 {
     static const char *const rules[] = {"total 2%", "function app.render:* 5%  # of its parent", "function ~(add|sub) me$\t0.5%",
                                         "file myapp/db/* 3%", "node main;serve;cart.py:add 10%", " new 1% ", "runs 5 7", "alpha 0.01",
@@ -30,7 +30,6 @@ static void test_every_form(void **state)
     static const double limits[] = {0.02, 0.05, 0.005, 0.03, 0.1, 0.01};
     struct gate *g = gate_of(rules);
 
-    (void)state;
     assert_int_equal(g->rules.count, 6);
     for (size_t i = 0; i < g->rules.count; i++) {
         assert_int_equal(g->rules.data[i].kind, kinds[i]);
@@ -46,7 +45,7 @@ static void test_every_form(void **state)
     gate_destroy(g);
 }
 
-static void test_what_is_not_understood(void **state)
+TEST(what_is_not_understood)
 {
     static const char *const wrong[][2] = {
         {"totl 2%", "--fail-on: 'totl 2%': did you mean total? rules begin with total, function, file, node, new, ignore, runs, alpha or undecided"},
@@ -78,7 +77,6 @@ static void test_what_is_not_understood(void **state)
     };
     struct gate *g = gate_create();
 
-    (void)state;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         struct error *err = gate_add(g, wrong[i][0], "--fail-on");
         assert_non_null(err);
@@ -114,13 +112,12 @@ static struct error *read_budget(struct gate *g, const char *text, size_t len)
     return err;
 }
 
-static void test_a_budget(void **state)
+TEST(a_budget)
 {
     static const char good[] = "# what may not get slower\r\n\n  total 2% # all\n\tfunction a#b 5%\nundecided fail";
     static const char wrong[] = "total 2%\n\nfunktion score 5%\n";
     struct gate *g = gate_create();
 
-    (void)state;
     OK(read_budget(g, good, sizeof good - 1));
     assert_int_equal(g->rules.count, 2);
     assert_true(name_pattern_matches(g->rules.data[1].patterns.data[0], "x.py", "a#b"));
@@ -145,11 +142,10 @@ static void test_a_budget(void **state)
     gate_destroy(g);
 }
 
-static void test_looks(void **state)
+TEST(looks)
 {
     struct gate *g = gate_create();
 
-    (void)state;
     OK(gate_set_look(g, 3, 3));
     for (uint32_t look = 0; look < 5; look += 4) {
         struct error *err = gate_set_look(g, look, 3);
@@ -181,11 +177,10 @@ static bool matches_file(const char *text, const char *file)
     return found;
 }
 
-static void test_functions(void **state)
+TEST(functions)
 {
     static const char file[] = "/srv/shop/app/render.py";
 
-    (void)state;
     assert_true(matches("score", file, "score"));
     assert_true(matches("score", file, "Game.score"));
     assert_true(matches("Game.*", file, "Game.score"));
@@ -207,9 +202,8 @@ static void test_functions(void **state)
     assert_false(matches("~^score", file, "score"));
 }
 
-static void test_files(void **state)
+TEST(files)
 {
-    (void)state;
     assert_true(matches_file("myapp/db/*", "/srv/myapp/db/query.py"));
     assert_true(matches_file("query.py", "/srv/myapp/db/query.py"));
     assert_true(matches_file("*/db/*", "/srv/myapp/db/query.py"));
@@ -218,9 +212,8 @@ static void test_files(void **state)
     assert_true(matches_file("~/db/", "/srv/myapp/db/query.py"));
 }
 
-static void test_globs(void **state)
+TEST(globs)
 {
-    (void)state;
     assert_true(glob_matches("", ""));
     assert_true(glob_matches("*", ""));
     assert_false(glob_matches("?", ""));
@@ -231,12 +224,11 @@ static void test_globs(void **state)
 }
 
 /* Stars that nearly match everywhere take no more than the product of both lengths. */
-static void test_hostile_names(void **state)
+TEST(hostile_names)
 {
     enum { LEN = 1 << 20, STARS = 200 };
     char *name = malloc(LEN + 1), glob[2 * STARS + 2];
 
-    (void)state;
     memset(name, 'a', LEN);
     name[LEN] = 0;
     for (int i = 0; i < STARS; i++)
@@ -254,12 +246,11 @@ static void test_hostile_names(void **state)
     free(name);
 }
 
-static void test_ignored(void **state)
+TEST(ignored)
 {
     static const char *const rules[] = {"ignore ~^<frozen importlib", "ignore conftest.py:*", NULL};
     struct gate *g = gate_of(rules);
 
-    (void)state;
     assert_true(gate_ignores(g, "<frozen importlib._bootstrap>", "_load"));
     assert_true(gate_ignores(g, "/srv/tests/conftest.py", "app"));
     assert_false(gate_ignores(g, "/srv/app.py", "main"));
@@ -278,14 +269,13 @@ static void refuse_regex(const char *expression)
 }
 
 /* Regular expressions that libc would take minutes, gigabytes or its whole stack for are refused; usual ones are not. */
-static void test_large_regexes(void **state)
+TEST(large_regexes)
 {
     static const char *const refused[] = {"(((a?){50}){50}){10}", "((((a{1,255}){1,255}){1,255}){1,255}){1,255}", "((a{100})+{100}){,9}"};
     static const char *const taken[] = {"a{1000}", "([0-9a-f]{4}){8}", "[(]{3}\\(x{2,3}", "(a|b){2}(c{3}d){4}{5}", "a{", "{3}"};
     char deep[2 * 5000 + 2];
     struct pattern *p;
 
-    (void)state;
     memset(deep, '(', 5000);
     memset(deep + 5000, ')', 5001);
     deep[5000] = 'a';
@@ -301,16 +291,4 @@ static void test_large_regexes(void **state)
             pattern_destroy(p);
         error_destroy(err);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_form), cmocka_unit_test(test_what_is_not_understood), cmocka_unit_test(test_a_budget),
-        cmocka_unit_test(test_looks),      cmocka_unit_test(test_functions),              cmocka_unit_test(test_files),
-        cmocka_unit_test(test_globs),      cmocka_unit_test(test_hostile_names),          cmocka_unit_test(test_ignored),
-        cmocka_unit_test(test_large_regexes),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -72,13 +72,12 @@ static void setup_hog(struct synthetic *s)
     put(s, main_thread, OFF_CPU, computes, GIL, EMIT_GIL_NOT_HELD, 1500);
 }
 
-static void test_golden(void **state)
+TEST(golden)
 {
     struct synthetic s = {0};
     struct emit_exact_time exact[] = {{.thread = 2, .wait = EMIT_WAIT_GIL, .ns = 8100 * ms, .count = 5000},
                                       {.thread = 2, .wait = EMIT_WAIT_LOCK, .ns = 77 * ms, .count = 1},
                                       {.thread = 0, .wait = EMIT_WAIT_GIL, .ns = 1600 * ms, .count = 1234}};
-    (void)state;
 
     setup_hog(&s);
     s.model.exact_times = exact;
@@ -117,10 +116,9 @@ static void test_golden(void **state)
 }
 
 /* Without waits: who ran with it, and what to record for the rest. */
-static void test_clock_alone(void **state)
+TEST(clock_alone)
 {
     struct synthetic s = {0};
-    (void)state;
 
     setup(&s, false);
     uint32_t process = synthetic_process(&s, 100, "app.py"), thread = synthetic_thread(&s, process, 100, "MainThread");
@@ -145,11 +143,10 @@ static void test_clock_alone(void **state)
 }
 
 /* A process that has a GIL beside one that has none; and a third that says nothing. */
-static void test_free_threaded(void **state)
+TEST(free_threaded)
 {
     struct synthetic s = {0};
     struct emit_options all = plain;
-    (void)state;
 
     setup(&s, true);
     uint32_t with = synthetic_thread(&s, synthetic_process(&s, 100, "with.py"), 100, "MainThread");
@@ -221,14 +218,13 @@ static uint64_t member(const json_t *object, const char *key)
     return (uint64_t)json_integer_value(value);
 }
 
-static void test_json(void **state)
+TEST(json)
 {
     struct synthetic s = {0};
     struct emit_exact_time exact[] = {{.thread = 2, .wait = EMIT_WAIT_GIL, .ns = 8100 * ms, .count = 5000}};
     struct emit_part window = {.process = EMIT_PART_ALL, .thread = EMIT_PART_ALL, .window_begin_ns = 1, .window_end_ns = 2};
     struct emit_part victim = {.process = 0, .thread = 2};
     struct emit_options o = plain;
-    (void)state;
 
     setup_hog(&s);
     s.model.exact_times = exact;
@@ -263,11 +259,10 @@ static void test_json(void **state)
     synthetic_deinit(&s);
 }
 
-static void test_limits_of_rows(void **state)
+TEST(limits_of_rows)
 {
     struct synthetic s = {0};
     struct emit_options o = plain;
-    (void)state;
 
     setup_hog(&s);
     o.min_share = 0.5;
@@ -295,12 +290,11 @@ static void test_limits_of_rows(void **state)
 }
 
 /* The table of threads tells them apart; another would be of each. */
-static void test_no_merge_by_thread(void **state)
+TEST(no_merge_by_thread)
 {
     struct synthetic s = {0};
     struct emit_options o = plain;
     void *emitter_state = NULL;
-    (void)state;
 
     setup(&s, false);
     o.merge = EMIT_MERGE_THREAD;
@@ -311,27 +305,12 @@ static void test_no_merge_by_thread(void **state)
     synthetic_deinit(&s);
 }
 
-static void test_nothing(void **state)
+TEST(nothing)
 {
     struct synthetic s = {0};
-    (void)state;
 
     setup(&s, false);
     expect(&s, "gil", plain,
            "no sample says whether its thread held a GIL: recorded without BPF, or no Python that has one was sampled\n");
     synthetic_deinit(&s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_golden),
-        cmocka_unit_test(test_clock_alone),
-        cmocka_unit_test(test_free_threaded),
-        cmocka_unit_test(test_json),
-        cmocka_unit_test(test_limits_of_rows),
-        cmocka_unit_test(test_no_merge_by_thread),
-        cmocka_unit_test(test_nothing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

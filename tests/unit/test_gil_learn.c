@@ -70,7 +70,7 @@ static struct message wait_at(uint64_t futex, uint64_t f0, uint64_t f1, uint64_t
 #define WORD (PYTHON + VARIABLES + 0x400)
 
 /* Through a function of the interpreter, or by the eval loop itself; after a call, at the end of the code, too. */
-static void test_stacks(void **state)
+TEST_WITH(stacks, setup, teardown)
 {
     const struct message good[] = {
         wait_at(WORD, LIBC + 1, LIBC + 2, PYTHON + TAKE_GIL + 5, PYTHON + RESTORE + 5),
@@ -91,7 +91,6 @@ static void test_stacks(void **state)
         wait_at(0, LIBC + 1, LIBC + 2, PYTHON + TAKE_GIL + 5, PYTHON + RESTORE + 5),
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         if (gil_learn(&process, &bad[i].sample) || process.gil_len)
             fail_msg("stack %zu is believed", i);
@@ -105,7 +104,7 @@ static void test_stacks(void **state)
 }
 
 /* The four variables lie side by side. */
-static void test_range_grows(void **state)
+TEST_WITH(range_grows, setup, teardown)
 {
     static const struct {
         uint64_t futex, gil;
@@ -118,7 +117,6 @@ static void test_range_grows(void **state)
                  {WORD - 160, WORD - 100, 200},
                  {WORD + 152, WORD - 100, 256}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
         uint64_t gil = process.gil;
         uint16_t len = process.gil_len;
@@ -131,11 +129,10 @@ static void test_range_grows(void **state)
 }
 
 /* Only of the program that runs now, only where it has to be learnt, and only of waits for a lock. */
-static void test_not_asked(void **state)
+TEST_WITH(not_asked, setup, teardown)
 {
     struct message m = wait_at(WORD, LIBC + 1, LIBC + 2, PYTHON + TAKE_GIL + 5, PYTHON + RESTORE + 5);
 
-    (void)state;
     m.sample.exec_generation = 3;
     assert_false(gil_learn(&process, &m.sample));
     m.sample.exec_generation = 2;
@@ -149,15 +146,4 @@ static void test_not_asked(void **state)
     assert_false(gil_learn(&process, &m.sample));
     python.python.gil.kind = PY_GIL_LEARN;
     assert_true(gil_learn(&process, &m.sample));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_stacks, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_range_grows, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_not_asked, setup, teardown),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,7 +35,7 @@ static void assert_gil(struct py_gil gil, uint32_t kind, uint64_t address, uint1
  * Up to 3.11 the lock is the last member of struct _ceval_runtime_state, and struct _gilstate_runtime_state follows it. So
  * where the one is known, by which thread states are found in every patch release, the other is known.
  */
-static void test_in_runtime(void **state)
+TEST(in_runtime)
 {
     static const struct {
         uint32_t version;
@@ -43,7 +43,6 @@ static void test_in_runtime(void **state)
     } versions[] = {{0x030700f0, 1176}, {0x030703f0, 1176}, {0x030704f0, 1264}, {0x030710f0, 1264}, {0x030800f0, 1152},
                     {0x030900f0, 352},  {0x030a00f0, 352},  {0x030b00f0, 360}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof versions / sizeof *versions; i++) {
         struct py_layout l = layout_of(versions[i].version, NULL, 0);
         assert_int_equal(l.runtime_gil, versions[i].at);
@@ -52,16 +51,15 @@ static void test_in_runtime(void **state)
     }
 }
 
-static void test_in_interpreter(void **state)
+TEST(in_interpreter)
 {
     struct py_layout l = layout_of(0x030c01f0, NULL, 0);
 
-    (void)state;
     assert_gil(py_gil_find(&l, RUNTIME, &stripped, false), PY_GIL_INTERPRETER, 384, 32, GIL_BYTES - 32);
 }
 
 /* From 3.13 on the interpreter's table says where its own lock is, and `locked` and `last_holder` of it. */
-static void test_tables_agree(void **state)
+TEST(tables_agree)
 {
     static const struct {
         uint32_t version;
@@ -74,7 +72,6 @@ static void test_tables_agree(void **state)
                   {0x030e0af0, false, 15, sizeof debug_offsets_3_14, debug_offsets_3_14},
                   {0x030f02f0, false, 15, sizeof debug_offsets_3_15, debug_offsets_3_15}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
         const uint64_t *own = tables[i].table + tables[i].ceval_gil;
         struct py_layout l = layout_of(tables[i].version, tables[i].table, tables[i].len_bytes);
@@ -87,13 +84,12 @@ static void test_tables_agree(void **state)
 }
 
 /* What the table does not have is known only where the structures are those of the row. */
-static void test_stopped_world(void **state)
+TEST(stopped_world)
 {
     static const uint32_t moved[] = {11, 22, 23}; /* imports_modules, thread_state.interp, current_frame */
     uint64_t table[sizeof debug_offsets_3_13t / 8];
     struct py_layout l;
 
-    (void)state;
     l = layout_of(0x030d0ff0, debug_offsets_3_13t, sizeof debug_offsets_3_13t);
     assert_int_equal(l.tstate_state, 40);
     assert_int_equal(l.interp_requester, 10760);
@@ -111,7 +107,7 @@ static Elf64_Sym variable(uint64_t at, uint64_t size)
     return (Elf64_Sym){.st_shndx = 1, .st_value = at, .st_size = size};
 }
 
-static void test_by_symbols(void **state)
+TEST(by_symbols)
 {
     /* As in a 3.6.15. */
     const struct py_gil_variables statics = {.cond = variable(0xae0, 48), .mutex = variable(0xaa0, 40),
@@ -120,7 +116,6 @@ static void test_by_symbols(void **state)
     struct py_layout l = layout_of(0x03060ff0, NULL, 0);
     struct py_gil_variables bad;
 
-    (void)state;
     assert_gil(py_gil_find(&l, RUNTIME, &statics, true), PY_GIL_RANGE, 0xa20, 0, 240);
     assert_gil(py_gil_find(&l, RUNTIME, &stripped, false), PY_GIL_NONE, 0, 0, 0);
     assert_gil(py_gil_find(&l, RUNTIME, &stripped, true), PY_GIL_LEARN, 0, 0, 0);
@@ -141,17 +136,4 @@ static void test_by_symbols(void **state)
     l = layout_of(0x020712f0, NULL, 0);
     assert_gil(py_gil_find(&l, RUNTIME, &lock, false), PY_GIL_POINTER, 0x510, 0, 32);
     assert_gil(py_gil_find(&l, RUNTIME, &stripped, false), PY_GIL_NONE, 0, 0, 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_in_runtime),
-        cmocka_unit_test(test_in_interpreter),
-        cmocka_unit_test(test_tables_agree),
-        cmocka_unit_test(test_stopped_world),
-        cmocka_unit_test(test_by_symbols),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -96,7 +96,7 @@ static void settle(struct fixture *f, uint64_t time_ms, const char *expected)
 }
 
 /* What stays is handed on after its time, what is given back before that is not, and what is given back later was growth. */
-static void test_churn(void **state)
+TEST_WITH(churn, setup, teardown)
 {
     struct fixture *f = *state;
 
@@ -114,7 +114,7 @@ static void test_churn(void **state)
 }
 
 /* Allocators map more than they need and give both ends back; a sample may stand for more than its own memory. */
-static void test_parts(void **state)
+TEST_WITH(parts, setup, teardown)
 {
     struct fixture *f = *state;
 
@@ -129,7 +129,7 @@ static void test_parts(void **state)
 }
 
 /* A block that is made larger in place, or moved: what it was stays with the stack that made it. */
-static void test_moved(void **state)
+TEST_WITH(moved, setup, teardown)
 {
     struct fixture *f = *state;
 
@@ -147,7 +147,7 @@ static void test_moved(void **state)
 }
 
 /* Memory that is new where some was known already: what was there is gone, though nothing has said so. */
-static void test_unseen(void **state)
+TEST_WITH(unseen, setup, teardown)
 {
     struct fixture *f = *state;
 
@@ -157,7 +157,7 @@ static void test_unseen(void **state)
 }
 
 /* What a process has when it ends is growth. */
-static void test_end(void **state)
+TEST_WITH(end, setup, teardown)
 {
     struct fixture *f = *state;
 
@@ -177,7 +177,7 @@ static void test_end(void **state)
 }
 
 /* Lengths that overflow, moves to where addresses end: nothing comes of them. */
-static void test_nonsense(void **state)
+TEST_WITH(nonsense, setup, teardown)
 {
     struct fixture *f = *state;
 
@@ -195,7 +195,7 @@ static void test_nonsense(void **state)
 }
 
 /* However much comes, no byte is counted twice or forgotten; what is too much is growth, and counted. */
-static void test_flood(void **state)
+TEST_WITH(flood, setup, teardown)
 {
     enum { COUNT = 40000, LARGE = 16 << 10 };
     struct fixture *f = *state;
@@ -220,7 +220,7 @@ static void test_flood(void **state)
 }
 
 /* One mapping that is given back page by page, every other one: it is in many parts. */
-static void test_comb(void **state)
+TEST_WITH(comb, setup, teardown)
 {
     struct fixture *f = *state;
 
@@ -232,20 +232,4 @@ static void test_comb(void **state)
     assert_int_equal(f->put_bytes + growth_dropped_bytes(f->growth), 65536 * UINT64_C(4096));
     assert_true(f->put_bytes >= 32768 * UINT64_C(4096));
     assert_true(growth_dropped_bytes(f->growth) >= 4096 * UINT64_C(4096));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_churn, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_parts, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_moved, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_unseen, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_end, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_nonsense, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_flood, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_comb, setup, teardown),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

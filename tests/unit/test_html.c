@@ -92,11 +92,10 @@ static json_t *head_of(const char *page)
 /* ---- packing ---- */
 
 /* Any length comes back, whatever remains for the last digits of base64; of a long one little is in memory. */
-static void test_packed(void **state)
+TEST(packed)
 {
     static const size_t lengths[] = {0, 1, 2, 3, 4, 100, 4095, 4096, 4097, 20000, 66000, 300001, 1000003};
     const size_t count = sizeof lengths / sizeof *lengths;
-    (void)state;
 
     for (size_t n = 0; n < 2 * count; n++) {
         struct limits limits = {.memory_max = UINT64_MAX, .work_max = UINT64_MAX};
@@ -135,10 +134,9 @@ static void test_packed(void **state)
 }
 
 /* A page without samples has no columns, and all the rest. */
-static void test_no_samples(void **state)
+TEST(no_samples)
 {
     struct synthetic s = {0};
-    (void)state;
 
     setup_one(&s);
     char *page = emit(&s, "html", plain);
@@ -153,10 +151,9 @@ static void test_no_samples(void **state)
 }
 
 /* A column of zeros is left out; where something follows them, they are there. */
-static void test_columns(void **state)
+TEST(columns)
 {
     struct synthetic s = {0};
-    (void)state;
 
     setup_one(&s);
     uint32_t stack = synthetic_stack(&s, EMIT_NO_STACK, synthetic_python(&s, "f", "f.py", 1, 1, 1));
@@ -178,13 +175,12 @@ static void test_columns(void **state)
 }
 
 /* Numbers end where JavaScript's integers do; nothing is before the start of its capture. */
-static void test_bounds(void **state)
+TEST(bounds)
 {
     static const uint64_t largest = UINT64_C(1) << 53;
     static const struct emit_capture capture = {.name = "t", .hostname = "", .kernel_release = "", .machine = "",
                                                 .cpu_model = "", .recorder = "", .start_ns = 1000000000};
     struct synthetic s = {0};
-    (void)state;
 
     setup_one(&s);
     s.model.captures = &capture;
@@ -216,12 +212,11 @@ static struct error *emit_limited(const struct synthetic *s, struct limits *limi
 }
 
 /* All that is kept counts in the limits, and is given back; whatever the limit, what exceeds it is an error. */
-static void test_memory(void **state)
+TEST(memory)
 {
     struct synthetic s = {0};
     struct limits unlimited = {.memory_max = UINT64_MAX, .work_max = UINT64_MAX};
     unsigned failures = 0;
-    (void)state;
 
     synthetic_demo(&s, 20000);
     OK(emit_limited(&s, &unlimited));
@@ -242,14 +237,13 @@ static void test_memory(void **state)
 }
 
 /* One of many parts takes little before it has much: no stream of zlib's for a few samples. */
-static void test_small_part(void **state)
+TEST(small_part)
 {
     struct synthetic s = {0};
     struct limits limits = {.memory_max = UINT64_MAX, .work_max = UINT64_MAX};
     struct emit_options options = plain;
     const struct emitter *emitter = emitter_find("html");
     void *emitting = NULL;
-    (void)state;
 
     synthetic_demo(&s, 100);
     options.limits = &limits;
@@ -268,10 +262,9 @@ static void test_small_part(void **state)
 /* ---- the page ---- */
 
 /* The program has the page, with one place for the title and then one for the data. */
-static void test_places(void **state)
+TEST(places)
 {
     const char *title = strstr(html_page, HTML_PLACE_TITLE), *data = strstr(html_page, HTML_PLACE_DATA);
-    (void)state;
 
     assert_memory_equal(html_page, "<!DOCTYPE html>\n", 16);
     assert_true(title && data && title < data);
@@ -294,12 +287,11 @@ static struct error *print_fake(struct emit_summary *summary, bool brief, FILE *
 }
 
 /* The texts of the summary are there word by word. */
-static void test_summary(void **state)
+TEST(summary)
 {
     struct fake_summary fake = {.summary.print = print_fake};
     struct emit_options options = plain;
     struct synthetic s = {0};
-    (void)state;
 
     setup_small(&s);
     options.summary = &fake.summary;
@@ -338,12 +330,11 @@ static struct error *find_fake(struct emit_sources *sources, const struct emit_m
 }
 
 /* Source is in the page only if it is asked for, a file once. */
-static void test_sources(void **state)
+TEST(sources)
 {
     struct fake_sources fake = {.sources.find = find_fake};
     struct emit_options options = plain;
     struct synthetic s = {0};
-    (void)state;
 
     setup_small(&s);
     uint32_t other = synthetic_stack(&s, EMIT_NO_STACK, synthetic_python(&s, "g", "/srv/y.py", 1, 1, 1));
@@ -366,21 +357,4 @@ static void test_sources(void **state)
         free(page);
     }
     synthetic_deinit(&s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_packed),
-        cmocka_unit_test(test_no_samples),
-        cmocka_unit_test(test_columns),
-        cmocka_unit_test(test_bounds),
-        cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_small_part),
-        cmocka_unit_test(test_places),
-        cmocka_unit_test(test_summary),
-        cmocka_unit_test(test_sources),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

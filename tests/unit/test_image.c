@@ -144,12 +144,11 @@ static void fake_read(const struct fake *f, struct py_image *img)
 
 #define LOCAL_EXEC "\xf3\x0f\x1e\xfa\x64\x48\x8b\x04\x25\xe8\xff\xff\xff\xc3"
 
-static void test_symbols(void **state)
+TEST(symbols)
 {
     static struct fake f;
     struct py_image img;
 
-    (void)state;
     for (int gnu_hash = 0; gnu_hash < 2; gnu_hash++) {
         fake_make(&f, 0x030c03f0, LOCAL_EXEC, 14, true, gnu_hash);
         fake_read(&f, &img);
@@ -193,9 +192,8 @@ static void check_tls(const char *code, size_t len, int32_t displacement_at, boo
 #define TLS(code, displacement_at, executable, kind, offset) \
     check_tls(code, sizeof(code) - 1, displacement_at, executable, kind, offset)
 
-static void test_tls_models(void **state)
+TEST(tls_models)
 {
-    (void)state;
     /* Local exec, and what a linker makes of the others in an executable. */
     TLS(LOCAL_EXEC, 0, true, PY_TLS_LOCAL_EXEC, -24);
     TLS("\x64\x48\x8b\x0c\x25\xf0\xff\xff\xff\x48\x89\xc8\xc3", 0, true, PY_TLS_LOCAL_EXEC, -16);
@@ -220,14 +218,13 @@ static void test_tls_models(void **state)
 }
 
 /* The offset in the block may come by a relocation, with or without a symbol. */
-static void test_tls_relocated(void **state)
+TEST(tls_relocated)
 {
     static const char code[] = "\x66\x48\x8d\x3d\0\0\0\0\x66\x66\x48\xe8\0\0\0\0\x48\x8b\0\xc3";
     static struct fake f;
     struct py_image img;
     uint32_t d = SLOT32(8);
 
-    (void)state;
     for (int with_symbol = 0; with_symbol < 2; with_symbol++) {
         fake_make(&f, 0x030c03f0, code, sizeof code - 1, false, true);
         memcpy(f.file + AT_CODE + 4, &d, 4);
@@ -250,14 +247,13 @@ static void test_tls_relocated(void **state)
 }
 
 /* The variable that 3.15 has in place of the pthread key; the function was there before it, and did other things. */
-static void test_tls_gilstate(void **state)
+TEST(tls_gilstate)
 {
     static const uint32_t versions[] = {0x030e02f0, 0x030f02f0};
     static const char code[] = "\x64\x48\x8b\x04\x25\xd8\xff\xff\xff\xc3";
     static struct fake f;
     struct py_image img;
 
-    (void)state;
     for (size_t i = 0; i < 2; i++) {
         fake_make(&f, versions[i], LOCAL_EXEC, 14, true, true);
         fake_symbol(&f, "PyGILState_GetThisThreadState", BASE + AT_CODE + 0x80, sizeof code - 1, STT_FUNC);
@@ -295,7 +291,7 @@ static struct py_asyncio read_asyncio(const uint64_t table[13], uint64_t section
     return img.asyncio;
 }
 
-static void test_asyncio(void **state)
+TEST(asyncio)
 {
     /* task: size, name, awaited_by, is_task, … ; [9] the thread state's size, [11] its running task */
     static const uint64_t good[13] = {200, 88, 96, 104 - 24, 1, 112, 184, 90000, 89984, 800, 6, 792, 784};
@@ -308,7 +304,6 @@ static void test_asyncio(void **state)
                                             {8, UINT64_MAX - 3}, {7, UINT64_MAX}, {12, 785}, {12, 0}, {12, UINT64_MAX - 3}};
     struct py_asyncio a = read_asyncio(good, sizeof good, BASE + AT_ASYNCIO);
 
-    (void)state;
     assert_int_equal(a.running_task, 792);
     assert_int_equal(a.task_name, 88);
     assert_int_equal(a.task_is_task, 80);
@@ -352,7 +347,7 @@ static void assert_refusal(const struct py_image *img, const char *text)
     assert_string_equal(img->refused, expected);
 }
 
-static void test_refused(void **state)
+TEST(refused)
 {
     static const struct {
         uint32_t version;
@@ -366,7 +361,6 @@ static void test_refused(void **state)
     static struct fake f;
     struct py_image img;
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         fake_make(&f, cases[i].version, LOCAL_EXEC, 14, true, true);
         fake_read(&f, &img);
@@ -478,7 +472,7 @@ static void fake_cold(struct fake *f, int jumps, bool back)
     }
 }
 
-static void test_old(void **state)
+TEST(old)
 {
     static const struct {
         const char *text;
@@ -487,7 +481,6 @@ static void test_old(void **state)
     static struct fake f;
     struct py_image img;
 
-    (void)state;
     for (size_t i = 0; i < 4 * sizeof versions / sizeof *versions; i++) {
         uint32_t version = versions[i / 4].version;
         bool symbols = i & 2;
@@ -533,13 +526,12 @@ static void test_old(void **state)
 }
 
 /* greenlet's extension module is known by the function that loads it; other files are not taken for it. */
-static void test_greenlet(void **state)
+TEST(greenlet)
 {
     static const char *const names[] = {"PyInit__greenlet", "PyInit_greenlet", "initgreenlet", "PyInit__greenlets"};
     static struct fake f;
     struct py_image img;
 
-    (void)state;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         memset(&f, 0, sizeof f);
         f.string_bytes = f.symbol_count = 1;
@@ -556,12 +548,11 @@ static void test_greenlet(void **state)
 }
 
 /* The eval loop's split-off part: jumped to and back, often and into the middle, or it is none. */
-static void test_cold_part(void **state)
+TEST(cold_part)
 {
     static struct fake f;
     struct py_image img;
 
-    (void)state;
     for (int jumps = 0; jumps <= 9; jumps++) {
         for (int which = 0; which < 4; which++) {
             bool back = which & 1;
@@ -594,14 +585,13 @@ static void test_cold_part(void **state)
     }
 }
 
-static void test_not_python(void **state)
+TEST(not_python)
 {
     struct py_image img;
     static struct fake f;
     char text[] = "#!/bin/sh\n";
     int fd = open_bytes(text, sizeof text);
 
-    (void)state;
     assert_null(py_image_read(fd, "script", &img));
     assert_false(img.is_python);
     close(fd);
@@ -632,14 +622,13 @@ static void read_any(const void *data, size_t len_bytes)
     close(fd);
 }
 
-static void test_damaged(void **state)
+TEST(damaged)
 {
     static struct fake f;
     static uint8_t bad[FILE_BYTES];
     static const uint64_t values[] = {0,   1, 0x7fffffff, 0xffffffff, 0x8000000000000000, UINT64_MAX, UINT64_MAX - 7,
                                       BASE};
 
-    (void)state;
     fake_make(&f, 0x030c03f0, "\x66\x48\x8d\x3d\xf8\x07\0\0\x66\x66\x48\xe8", 12, false, true);
     fake_reloc(&f, BASE + AT_SLOT, R_X86_64_DTPMOD64, 0, 0);
     fake_headers(&f, false, true);
@@ -785,11 +774,10 @@ static void each_real(void (*use)(const char *path, uint32_t *count), uint32_t *
     free(copy);
 }
 
-static void test_real(void **state)
+TEST(real)
 {
     uint32_t checked = 0;
 
-    (void)state;
     each_real(check_real, &checked);
     if (!checked) {
         print_message("skipped: no CPython on this machine\n");
@@ -826,27 +814,13 @@ static void cut_real(const char *path, uint32_t *count)
     ++*count;
 }
 
-static void test_real_cut(void **state)
+TEST(real_cut)
 {
     uint32_t count = 0;
 
-    (void)state;
     each_real(cut_real, &count);
     if (!count) {
         print_message("skipped: no CPython on this machine\n");
         skip();
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_symbols),       cmocka_unit_test(test_tls_models), cmocka_unit_test(test_tls_relocated),
-        cmocka_unit_test(test_tls_gilstate),  cmocka_unit_test(test_refused),       cmocka_unit_test(test_not_python), cmocka_unit_test(test_damaged),
-        cmocka_unit_test(test_real),          cmocka_unit_test(test_real_cut),
-        cmocka_unit_test(test_old),           cmocka_unit_test(test_cold_part),
-        cmocka_unit_test(test_greenlet), cmocka_unit_test(test_asyncio),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -116,11 +116,10 @@ static void end(struct stuck *s, int number, const char *where)
     close(s->told_fd);
 }
 
-static void test_a_second_signal_ends_what_is_stuck(void **state)
+TEST(a_second_signal_ends_what_is_stuck)
 {
     const struct wait w = {.run = pause_for_ever};
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         struct stuck s = start(&w);
         end(&s, i ? SIGTERM : SIGINT, "pause()");
@@ -142,11 +141,10 @@ static void *undelivered_page(void)
     return ioctl(fd, UFFDIO_REGISTER, &area) ? NULL : page;
 }
 
-static void test_a_second_signal_ends_reading_of_memory(void **state)
+TEST(a_second_signal_ends_reading_of_memory)
 {
     const struct wait w = {.run = read_for_ever, .memory = undelivered_page(), .owner = getpid()};
 
-    (void)state;
     if (!w.memory) {
         print_message("skipped: userfaultfd is not permitted here\n");
         skip();
@@ -156,12 +154,11 @@ static void test_a_second_signal_ends_reading_of_memory(void **state)
 }
 
 /* A signal that was ignored when the process started asks it to end, but never kills it. */
-static void test_ignored_signals_kill_nobody(void **state)
+TEST(ignored_signals_kill_nobody)
 {
     const struct wait w = {.run = pause_for_ever};
     int status;
 
-    (void)state;
     signal(SIGINT, SIG_IGN);
     struct stuck s = start(&w);
     signal(SIGINT, SIG_DFL);
@@ -175,15 +172,4 @@ static void test_ignored_signals_kill_nobody(void **state)
     assert_int_equal(waitpid(s.pid, &status, 0), s.pid);
     assert_int_equal(WTERMSIG(status), SIGTERM);
     close(s.told_fd);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_second_signal_ends_what_is_stuck),
-        cmocka_unit_test(test_a_second_signal_ends_reading_of_memory),
-        cmocka_unit_test(test_ignored_signals_kill_nobody),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -39,6 +39,12 @@ struct fixture {
 
 static uint64_t stack_start; /* where the kernel put the arguments */
 
+__attribute__((constructor)) static void note_stack_start(int argc, char **argv)
+{
+    (void)argc;
+    stack_start = (uint64_t)(uintptr_t)argv;
+}
+
 /* In DWARF's order. */
 static void take_registers(struct wire_sample *m, const greg_t *r)
 {
@@ -146,7 +152,7 @@ static void make_hole(struct taken *t, uint64_t address)
 }
 
 /* Pages of variables that nobody has touched yet, up to that of the stack pointer, are not needed. */
-static void test_holes(void **state)
+TEST_WITH(holes, set_up, tear_down)
 {
     struct fixture *f = *state;
     struct native_frame whole[WIRE_NATIVE_MAX];
@@ -167,7 +173,7 @@ static void test_holes(void **state)
 }
 
 /* A page with a return address is needed: the zeros that stand in its place are not taken for the end of the stack. */
-static void test_hole_that_matters(void **state)
+TEST_WITH(hole_that_matters, set_up, tear_down)
 {
     struct fixture *f = *state;
 
@@ -178,7 +184,7 @@ static void test_hole_that_matters(void **state)
 }
 
 /* The stack goes on behind the copy. */
-static void test_cut(void **state)
+TEST_WITH(cut, set_up, tear_down)
 {
     struct fixture *f = *state;
 
@@ -189,7 +195,7 @@ static void test_cut(void **state)
 }
 
 /* No page could be read: the function that ran is known all the same, and it is told what failed. */
-static void test_nothing_copied(void **state)
+TEST_WITH(nothing_copied, set_up, tear_down)
 {
     struct fixture *f = *state;
 
@@ -201,7 +207,7 @@ static void test_nothing_copied(void **state)
 }
 
 /* The sampler took the library of the second frame for one that was there before: the first two are kept. */
-static void test_library_replaced(void **state)
+TEST_WITH(library_replaced, set_up, tear_down)
 {
     struct fixture *f = *state;
     struct native_frame whole[WIRE_NATIVE_MAX];
@@ -249,19 +255,4 @@ static void test_library_replaced(void **state)
     OK(late_unwind_complete(f->unwind, f->process, m, f->taken.stack, &out));
     assert_int_equal(out.end, LOSS_table_missing);
     assert_int_equal(out.count, 2);
-}
-
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_holes, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_hole_that_matters, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_cut, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_nothing_copied, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_library_replaced, set_up, tear_down),
-    };
-
-    (void)argc;
-    stack_start = (uint64_t)(uintptr_t)argv;
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

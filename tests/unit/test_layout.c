@@ -62,11 +62,10 @@ static void assert_refused(uint32_t version_hex, const void *table, uint32_t tab
     error_destroy(err);
 }
 
-static void test_measured_layouts(void **state)
+TEST(measured_layouts)
 {
     struct py_layout l;
 
-    (void)state;
 #define IS(field, value)                                                     \
     if (l.field != (value))                                                  \
         fail_msg("%s: " #field " is %u, not %u", text, l.field, (unsigned)(value));
@@ -81,7 +80,7 @@ static void test_measured_layouts(void **state)
 }
 
 /* One read takes in every field that the walk looks at, and no more than the structure has. */
-static void test_lengths(void **state)
+TEST(lengths)
 {
     static const struct {
         uint32_t version;
@@ -97,7 +96,6 @@ static void test_lengths(void **state)
                     {0x030f00f0, false, 80, 200, PY_FRAMES_SHIM, 3},  {0x030f00f0, true, 80, 216, PY_FRAMES_SHIM, 3}};
     struct py_layout l;
 
-    (void)state;
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
         find(expected[i].version, expected[i].free_threaded, &l);
         assert_int_equal(l.code_tag_mask, expected[i].tag_mask);
@@ -116,19 +114,17 @@ static void test_lengths(void **state)
     }
 }
 
-static void test_reach_is_that_of_the_walk(void **state)
+TEST(reach_is_that_of_the_walk)
 {
-    (void)state;
     assert_int_equal(PY_TSTATE_READ_MAX, WALK_HEADER_MASK);
     assert_int_equal(PY_FRAME_READ_MAX, WALK_FRAME_MAX);
 }
 
 /* The thread state's place in _PyRuntime moved within 3.7. */
-static void test_patch_releases(void **state)
+TEST(patch_releases)
 {
     struct py_layout l;
 
-    (void)state;
     find(0x030703f0, false, &l);
     assert_int_equal(l.runtime_tstate_current, 1392);
     assert_int_equal(l.runtime_tss_key, 1420);
@@ -137,12 +133,11 @@ static void test_patch_releases(void **state)
     assert_int_equal(l.runtime_tss_key, 1508);
 }
 
-static void test_flavours(void **state)
+TEST(flavours)
 {
     uint64_t table[TABLE_MAX_BYTES / 8];
     struct py_layout l;
 
-    (void)state;
     assert_null(py_layout_find(0x030b07f0, true, NULL, 0, &l));
     assert_int_equal(l.debug_build, 1);
     /* Which flavour it is, the debug offsets say; both flavours' objects are known. */
@@ -178,9 +173,8 @@ static const uint16_t minors[] = {
 };
 
 /* What a version does agrees with the fields that it has. */
-static void test_behaviour_fits_the_layout(void **state)
+TEST(behaviour_fits_the_layout)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof minors / sizeof *minors; i++) {
         uint32_t version = (uint32_t)minors[i] << 16 | 0xf0;
         const struct py_behaviour *b = py_behaviour_of(version);
@@ -208,9 +202,8 @@ static void test_behaviour_fits_the_layout(void **state)
     assert_null(py_behaviour_of(0xffffffff));
 }
 
-static void test_unknown_versions(void **state)
+TEST(unknown_versions)
 {
-    (void)state;
     uint64_t table[TABLE_MAX_BYTES / 8];
     uint32_t len = make_table(0x030f02f0, false, table);
 
@@ -228,12 +221,11 @@ static void test_unknown_versions(void **state)
     assert_refused(0, NULL, 0, "CPython 0.0.0?0 is not supported (known: " KNOWN ")");
 }
 
-static void test_debug_offsets_refused(void **state)
+TEST(debug_offsets_refused)
 {
     uint64_t table[TABLE_MAX_BYTES / 8];
     const uint32_t v = 0x030d05f0;
 
-    (void)state;
     make_table(v, false, table);
     assert_refused(v, NULL, 0, "CPython 3.13.5: _PyRuntime does not begin with the debug offsets");
     assert_refused(v, table, 16, "CPython 3.13.5: _PyRuntime does not begin with the debug offsets");
@@ -283,12 +275,11 @@ static void test_debug_offsets_refused(void **state)
 }
 
 /* What the interpreter says of itself goes before the row. */
-static void test_debug_offsets_taken(void **state)
+TEST(debug_offsets_taken)
 {
     uint64_t table[TABLE_MAX_BYTES / 8];
     struct py_layout l;
 
-    (void)state;
     make_table(0x030d05f0, false, table);
     table[184 / 8] = 80;
     table[264 / 8] = 71;
@@ -302,12 +293,11 @@ static void test_debug_offsets_taken(void **state)
     assert_int_equal(l.runtime_tss_key, PY_NONE);
 }
 
-static void test_random_debug_offsets(void **state)
+TEST(random_debug_offsets)
 {
     struct py_layout l, whole;
     uint64_t table[TABLE_MAX_BYTES / 8];
 
-    (void)state;
     srand(1);
     for (int round = 0; round < 20000; round++) {
         uint32_t version = 0x030d05f0 + ((unsigned)round % 3 << 16);
@@ -322,34 +312,14 @@ static void test_random_debug_offsets(void **state)
     }
 }
 
-static void test_version_text(void **state)
+TEST(version_text)
 {
     char buf[32];
 
-    (void)state;
     assert_string_equal(py_version_text(0x030b07f0, buf), "3.11.7");
     assert_string_equal(py_version_text(0x030d00c2, buf), "3.13.0rc2");
     assert_string_equal(py_version_text(0x030f00a1, buf), "3.15.0a1");
     assert_string_equal(py_version_text(0xffffffff, buf), "255.255.255");
     assert_string_equal(py_version_text(0xffffff9f, buf), "255.255.255?15");
     assert_string_equal(py_versions_known(), KNOWN);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_measured_layouts),
-        cmocka_unit_test(test_lengths),
-        cmocka_unit_test(test_reach_is_that_of_the_walk),
-        cmocka_unit_test(test_patch_releases),
-        cmocka_unit_test(test_flavours),
-        cmocka_unit_test(test_behaviour_fits_the_layout),
-        cmocka_unit_test(test_unknown_versions),
-        cmocka_unit_test(test_debug_offsets_refused),
-        cmocka_unit_test(test_debug_offsets_taken),
-        cmocka_unit_test(test_random_debug_offsets),
-        cmocka_unit_test(test_version_text),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,10 +41,9 @@ static void leave(uint32_t index, uint32_t slot, uint32_t heir, uint64_t time_ns
     layout_slots_leave(&slots, quotas, index, slot, heir, time_ns);
 }
 
-static void test_shared(void **state)
+TEST_WITH(shared, setup, teardown)
 {
     bool fresh;
-    (void)state;
 
     begin(0, USER);
     begin(1, USER);
@@ -75,12 +74,11 @@ static void test_shared(void **state)
 }
 
 /* A user who makes up interpreters leaves room for others. */
-static void test_hostile(void **state)
+TEST_WITH(hostile, setup, teardown)
 {
     uint64_t refused[QUOTA_COUNT];
     uint32_t taken = 0;
     bool fresh;
-    (void)state;
 
     for (uint32_t slot = 0; slot < 200; slot++) {
         begin(slot, USER);
@@ -92,14 +90,4 @@ static void test_hostile(void **state)
         begin(slot, OTHER);
         assert_int_not_equal(take(slot, (uint16_t)(slot + 1), S, &fresh), LAYOUT_NONE);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_shared, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_hostile, setup, teardown),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

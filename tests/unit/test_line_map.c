@@ -20,9 +20,8 @@ static void check(const char *old_text, const char *new_text, const uint32_t *wa
     line_map_deinit(&map);
 }
 
-static void test_edits(void **state)
+TEST(edits)
 {
-    (void)state;
     check("a\nb\nc\n", "a\nb\nc", (uint32_t[]){1, 2, 3}, 3);
     check("a\nb\nc\n", "new\na\nb\nc\n", (uint32_t[]){2, 3, 4}, 3);
     check("a\nb\nc\n", "a\nx\nc\n", (uint32_t[]){1, 0, 3}, 3);
@@ -61,12 +60,11 @@ static void draw(uint32_t *random, char letters[LINES + 1], char text[2 * LINES 
     letters[len] = text[2 * len] = 0;
 }
 
-static void test_shortest(void **state)
+TEST(shortest)
 {
     char a[LINES + 1], b[LINES + 1], a_text[2 * LINES + 1], b_text[2 * LINES + 1];
     uint32_t random = 1;
 
-    (void)state;
     for (int round = 0; round < 5000; round++) {
         struct line_map map;
         uint32_t found = 0, last = 0;
@@ -87,14 +85,13 @@ static void test_shortest(void **state)
 }
 
 /* Texts that have nothing in common but their ends cost no more than LINE_MAP_EDITS_MAX allows. */
-static void test_different_texts(void **state)
+TEST(different_texts)
 {
     enum { COUNT = 50000, LEN = 8 };
     struct limits limits = {.memory_max = UINT64_C(1) << 30, .work_max = UINT64_C(1) << 30};
     char *old_text = malloc(COUNT * LEN + 1), *new_text = malloc(COUNT * LEN + 1);
     struct line_map map;
 
-    (void)state;
     for (int i = 0; i < COUNT; i++) {
         snprintf(old_text + LEN * i, LEN + 1, "o%06d\n", i);
         snprintf(new_text + LEN * i, LEN + 1, "n%06d\n", i);
@@ -115,11 +112,4 @@ static void test_different_texts(void **state)
     line_map_deinit(&map);
     free(old_text);
     free(new_text);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_edits), cmocka_unit_test(test_shortest), cmocka_unit_test(test_different_texts)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,10 +27,9 @@ static void check_golden(const char *path)
     fclose(f);
 }
 
-#define GOLDEN(version, name)                              \
-    static void test_##name(void **state)                  \
-    {                                                      \
-        (void)state;                                       \
+#define GOLDEN(version, name)                               \
+    TEST(name)                                              \
+    {                                                       \
         check_golden("testdata/linetable/" version ".txt"); \
     }
 GOLDEN("2.7", python_2_7)
@@ -63,9 +62,8 @@ static void assert_inexact(const struct py_code *code, int64_t offset, int32_t l
     assert_int_equal(p.end_line, line);
 }
 
-static void test_before_first_instruction(void **state)
+TEST(before_first_instruction)
 {
-    (void)state;
     for (size_t i = 0; i < VERSION_COUNT; i++) {
         struct py_code code = code_of(versions[i], (const uint8_t *)"\2\1\2\1", 4);
         assert_inexact(&code, -1, 10);
@@ -74,9 +72,8 @@ static void test_before_first_instruction(void **state)
     }
 }
 
-static void test_missing_table(void **state)
+TEST(missing_table)
 {
-    (void)state;
     for (size_t i = 0; i < VERSION_COUNT; i++) {
         struct py_code code = {.python_version = versions[i], .first_line = 10};
         assert_inexact(&code, 0, 10);
@@ -85,13 +82,12 @@ static void test_missing_table(void **state)
 }
 
 /* A trace may be newer than its reader: a table of an unknown version is not taken for one that is known. */
-static void test_unknown_version(void **state)
+TEST(unknown_version)
 {
     static const uint8_t locations[] = {0xe8, 0x02, 0xe8, 0x04, 0xe8, 0x06};
     struct py_code code = code_of(0x030b07f0, locations, sizeof locations);
     bool exact;
 
-    (void)state;
     assert_int_equal(py_code_position(&code, 4, &exact).line, 16);
     assert_true(exact);
     code.python_version = 0x040000f0;
@@ -101,14 +97,13 @@ static void test_unknown_version(void **state)
 }
 
 /* Cut: what the rest still says is exact, what lay behind gets the nearest line before. */
-static void test_cut_table(void **state)
+TEST(cut_table)
 {
     static const uint8_t locations[] = {0xe8, 0x02, 0xe8, 0x04, 0xe8, 0x06}; /* one unit each, +1 +2 +3 */
     static const uint8_t pairs[] = {2, 1, 2, 2, 2, 3};
     struct py_code code = code_of(0x030b07f0, locations, sizeof locations);
     bool exact;
 
-    (void)state;
     code.line_table.len_bytes = 5;
     assert_int_equal(py_code_position(&code, 2, &exact).line, 13);
     assert_true(exact);
@@ -130,14 +125,13 @@ static void test_cut_table(void **state)
     assert_inexact(&code, 6, 13);
 }
 
-static void test_no_line(void **state)
+TEST(no_line)
 {
     static const uint8_t locations[] = {0xe8, 0x02, 0xf8, 0xe8, 0x02};
     static const uint8_t pairs[] = {2, 1, 2, 0x80, 2, 1};
     struct py_code code = code_of(0x030b07f0, locations, sizeof locations);
     bool exact;
 
-    (void)state;
     assert_inexact(&code, 2, 11);
     assert_int_equal(py_code_position(&code, 4, &exact).line, 12);
     code = code_of(0x030a0df0, pairs, sizeof pairs);
@@ -146,13 +140,12 @@ static void test_no_line(void **state)
 }
 
 /* Numbers that no table of CPython has: the answer is inexact, not undefined. */
-static void test_absurd_numbers(void **state)
+TEST(absurd_numbers)
 {
     uint8_t table[4000];
     struct py_code code = code_of(0x030b07f0, table, sizeof table);
     bool exact;
 
-    (void)state;
     for (size_t i = 0; i + 8 <= sizeof table; i += 8)
         memcpy(table + i, "\xef\x7e\x7f\x7f\x7f\x7f\x03\xf8", 8); /* line += 2^31 - 1 */
     struct py_position p = py_code_position(&code, 7000, &exact);
@@ -170,13 +163,12 @@ static void test_absurd_numbers(void **state)
     assert_false(p.has_line);
 }
 
-static void test_last_line(void **state)
+TEST(last_line)
 {
     static const uint8_t locations[] = {0xe8, 0x0a, 0xf8, 0xe8, 0x03, 0xe8, 0x02}; /* +5, no line, -1, +1 */
     static const uint8_t ranges[] = {2, 5, 2, 0x80, 2, 0xff, 2, 1}, pairs[] = {2, 5, 2, 0xff, 2, 1};
     struct py_code code = code_of(0x030b07f0, locations, sizeof locations);
 
-    (void)state;
     assert_int_equal(py_code_last_line(&code), 15);
     code.line_table.len_bytes = 2; /* cut: as far as it says */
     assert_int_equal(py_code_last_line(&code), 15);
@@ -207,12 +199,11 @@ static void check_last_line(const struct py_code *code)
     assert_true(py_code_last_line(code) >= greatest);
 }
 
-static void test_random_bytes(void **state)
+TEST(random_bytes)
 {
     uint8_t table[64];
     bool exact;
 
-    (void)state;
     srand(1);
     for (int round = 0; round < 20000; round++) {
         for (size_t i = 0; i < sizeof table; i++)
@@ -232,29 +223,4 @@ static void test_random_bytes(void **state)
         }
         free(tight);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_python_2_7),
-        cmocka_unit_test(test_python_3_6),
-        cmocka_unit_test(test_python_3_9),
-        cmocka_unit_test(test_python_3_10),
-        cmocka_unit_test(test_python_3_11),
-        cmocka_unit_test(test_python_3_12),
-        cmocka_unit_test(test_python_3_13),
-        cmocka_unit_test(test_python_3_14),
-        cmocka_unit_test(test_python_3_15),
-        cmocka_unit_test(test_before_first_instruction),
-        cmocka_unit_test(test_missing_table),
-        cmocka_unit_test(test_unknown_version),
-        cmocka_unit_test(test_cut_table),
-        cmocka_unit_test(test_no_line),
-        cmocka_unit_test(test_absurd_numbers),
-        cmocka_unit_test(test_last_line),
-        cmocka_unit_test(test_random_bytes),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

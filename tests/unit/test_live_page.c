@@ -35,13 +35,12 @@ static void press(struct live_view *v, const struct live_page *p, uint32_t key)
     live_view_key(v, key, &p->pick, p->table_rows);
 }
 
-static void test_page(void **state)
+TEST(page)
 {
     struct live_tally *t = busy_tally();
     struct live_view v = {.interval_ns = NS_PER_S};
     struct live_page p = {0};
 
-    (void)state;
     assert_true(live_page_make(&p, t, &v, 24, 80));
     const char *text = text_of(&p);
     assert_non_null(strstr(text, "100 samples/s   1.00 CPUs   lost 0   GIL held 25 %\n"));
@@ -67,13 +66,12 @@ static void test_page(void **state)
 }
 
 /* Where there is no room for a field of the head it is left out whole. */
-static void test_narrow_head(void **state)
+TEST(narrow_head)
 {
     struct live_tally *t = busy_tally();
     struct live_view v = {.interval_ns = NS_PER_S};
     struct live_page p = {0};
 
-    (void)state;
     assert_true(live_page_make(&p, t, &v, 24, 50));
     assert_non_null(strstr(text_of(&p), "100 samples/s   1.00 CPUs   lost 0   GIL held 25 %\n"));
     assert_true(live_page_make(&p, t, &v, 24, 49));
@@ -85,7 +83,7 @@ static void test_narrow_head(void **state)
 }
 
 /* What is no CPU time is shown in its own unit, and named. */
-static void test_other_events(void **state)
+TEST(other_events)
 {
     static const struct {
         struct emit_event event;
@@ -100,7 +98,6 @@ static void test_other_events(void **state)
     };
     struct live_view v = {.interval_ns = NS_PER_S};
     struct live_page p = {0};
-    (void)state;
 
     for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) {
         struct emit_model model = live_model;
@@ -121,13 +118,12 @@ static void test_other_events(void **state)
     live_page_deinit(&p);
 }
 
-static void test_selection(void **state)
+TEST(selection)
 {
     struct live_tally *t = busy_tally();
     struct live_view v = {.interval_ns = NS_PER_S};
     struct live_page p = {0};
 
-    (void)state;
     press(&v, &p, 't');
     assert_true(live_page_make(&p, t, &v, 24, 80));
     press(&v, &p, LIVE_KEY_DOWN);
@@ -165,13 +161,12 @@ static void test_selection(void **state)
 }
 
 /* On screens of any size it fits, and a view that went too far comes back. */
-static void test_sizes(void **state)
+TEST(sizes)
 {
     struct live_tally *t = busy_tally();
     struct live_view v = {.interval_ns = NS_PER_S};
     struct live_page p = {0};
 
-    (void)state;
     for (int table = LIVE_FUNCTIONS; table <= LIVE_PROCESSES; table++) {
         for (size_t rows = 0; rows < 40; rows++) {
             for (size_t columns = 1; columns < 200; columns += 13) {
@@ -197,7 +192,7 @@ static void test_sizes(void **state)
 }
 
 /* Names that would control the terminal do not reach it. */
-static void test_hostile_names(void **state)
+TEST(hostile_names)
 {
     static const char evil[] = "\x1b[2J\x1b]0;title\x07\r\n\xc2\x9b" "31m\xff\xe2\x80\xae";
     static const struct emit_frame frame = {.kind = EMIT_PYTHON, .function = evil, .file = evil, .module = evil, .line = 1};
@@ -211,7 +206,6 @@ static void test_hostile_names(void **state)
     struct live_page p = {0};
     struct live_tally *t;
 
-    (void)state;
     memcpy(many, evil, sizeof evil);
     for (size_t i = 0; i < 600; i++)
         many[sizeof evil - 1 + i] = "\xe6\x97\xa5"[i % 3];
@@ -241,7 +235,7 @@ static void test_hostile_names(void **state)
 }
 
 /* What tells extension modules of several Pythons apart takes no room, and binaries without names are told apart. */
-static void test_binaries(void **state)
+TEST(binaries)
 {
     static const struct emit_frame frames[] = {
         {.kind = EMIT_NATIVE, .function = "scan", .file = "", .module = "/usr/lib/_json.cpython-313-x86_64-linux-gnu.so"},
@@ -255,7 +249,6 @@ static void test_binaries(void **state)
     struct live_page p = {0};
     struct live_tally *t;
 
-    (void)state;
     model.frames = frames;
     model.stacks = stacks;
     model.frame_count = model.stack_count = 4;
@@ -275,12 +268,11 @@ static void test_binaries(void **state)
     live_tally_destroy(t);
 }
 
-static void test_keys(void **state)
+TEST(keys)
 {
     struct live_view v = {.interval_ns = NS_PER_S};
     const struct live_pick none = {0};
 
-    (void)state;
     live_view_key(&v, '4', &none, 10);
     assert_int_equal(v.sort, LIVE_SORT_ALL_TOTAL);
     live_view_key(&v, 's', &none, 10);
@@ -314,15 +306,4 @@ static void test_keys(void **state)
     live_view_key(&v, '/', &none, 10);
     live_view_key(&v, 3, &none, 10); /* Ctrl-C ends it there, too */
     assert_true(v.quit);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_page),          cmocka_unit_test(test_narrow_head),   cmocka_unit_test(test_other_events),
-        cmocka_unit_test(test_selection),     cmocka_unit_test(test_sizes),         cmocka_unit_test(test_hostile_names),
-        cmocka_unit_test(test_binaries),      cmocka_unit_test(test_keys),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,12 +34,11 @@ static void expect(const struct live_tally *t, const struct live_view *v, const 
     assert_int_equal(row.all.total, all_total_ms * NS_PER_MS);
 }
 
-static void test_functions(void **state)
+TEST(functions)
 {
     struct live_tally *t = new_tally();
     struct live_view v = {0};
 
-    (void)state;
     add_sample(t, 100, EVENT_CPU, 0, STACK_COMPUTE);
     add_sample(t, 200, EVENT_CPU, 0, STACK_WORK);
     add_sample(t, 300, EVENT_CPU, 1, STACK_AGAIN);
@@ -68,12 +67,11 @@ static void test_functions(void **state)
     live_tally_destroy(t);
 }
 
-static void test_intervals(void **state)
+TEST(intervals)
 {
     struct live_tally *t = new_tally();
     const struct live_view v = {0};
 
-    (void)state;
     add_sample(t, 900, EVENT_CPU, 0, STACK_WORK);
     add_sample(t, 1000, EVENT_CPU, 0, STACK_WORK);
     add_sample(t, 500, EVENT_CPU, 0, STACK_MAIN); /* of another event, say: it stands behind those, in one block */
@@ -110,12 +108,11 @@ static void test_intervals(void **state)
     live_tally_destroy(t);
 }
 
-static void test_waits(void **state)
+TEST(waits)
 {
     struct live_tally *t = new_tally();
     struct live_view v = {.measure = LIVE_WAITED};
 
-    (void)state;
     add_sample(t, 100, EVENT_WAITS, 1, STACK_WAITS);
     add_sample(t, 150, EVENT_BLAME, 0, STACK_WORK); /* nobody's own time */
     add_sample(t, 200, EVENT_CPU, 0, STACK_WORK);
@@ -138,13 +135,12 @@ static void test_waits(void **state)
     live_tally_destroy(t);
 }
 
-static void test_threads(void **state)
+TEST(threads)
 {
     struct live_tally *t = new_tally();
     struct live_view v = {.pid = 100, .tid = 101};
     struct live_rows rows = {0};
 
-    (void)state;
     add_sample(t, 100, EVENT_CPU, 0, STACK_WORK);
     add_sample(t, 200, EVENT_CPU, 1, STACK_COMPUTE);
     add_sample(t, 300, EVENT_CPU, 1, STACK_COMPUTE);
@@ -168,7 +164,7 @@ static void test_threads(void **state)
 }
 
 /* The model is another one after a while, with other numbers for the same things. */
-static void test_renewed(void **state)
+TEST(renewed)
 {
     static const struct emit_frame frames[] = {
         {.kind = EMIT_PYTHON, .function = "work", .file = "/srv/app.py", .module = "", .line = 12, .function_line = 10},
@@ -179,7 +175,6 @@ static void test_renewed(void **state)
     struct live_tally *t = new_tally();
     const struct live_view v = {0};
 
-    (void)state;
     other.frames = frames;
     other.frame_count = 2;
     other.stacks = stacks;
@@ -196,12 +191,11 @@ static void test_renewed(void **state)
 }
 
 /* What came while the view stood still counts when it goes on, also behind the end. */
-static void test_frozen_at_the_end(void **state)
+TEST(frozen_at_the_end)
 {
     struct live_tally *t = new_tally();
     const struct live_view v = {0};
 
-    (void)state;
     add_sample(t, 100, EVENT_CPU, 0, STACK_WORK);
     pass_time(t, 1000);
     live_tally_freeze(t, true);
@@ -221,13 +215,12 @@ static void test_frozen_at_the_end(void **state)
 }
 
 /* A thread's name is known some time after its first sample. */
-static void test_names_come_later(void **state)
+TEST(names_come_later)
 {
     struct emit_thread threads[] = {{0, 100, "python3"}};
     struct emit_model named = live_model;
     struct live_tally *t = new_tally();
 
-    (void)state;
     named.threads = threads;
     named.thread_count = 1;
     assert_null(live_tally_model(t, &named));
@@ -243,7 +236,7 @@ static void test_names_come_later(void **state)
 }
 
 /* Of several events one is shown, CPU time before others, whichever comes first, and the same one in each model. */
-static void test_events(void **state)
+TEST(events)
 {
     static const struct emit_event events[] = {{.name = "page-faults", .unit = "faults"}, {.name = "cs", .unit = "switches"},
                                                {.name = "cpu-clock", .unit = "ns", .is_time = true}};
@@ -252,7 +245,6 @@ static void test_events(void **state)
     struct live_tally *t = new_tally();
     const struct live_view v = {0};
 
-    (void)state;
     several.events = events;
     several.event_count = 3;
     assert_null(live_tally_model(t, &several));
@@ -285,7 +277,7 @@ static void test_events(void **state)
 }
 
 /* Far more functions and threads than there is room for: bounded memory, and no time is lost. */
-static void test_bounded(void **state)
+TEST(bounded)
 {
     enum { ROUNDS = 30, PER_ROUND = 4000 };
     static struct emit_frame frames[PER_ROUND];
@@ -298,7 +290,6 @@ static void test_bounded(void **state)
     struct live_rows rows = {0};
     uint64_t self = 0, ran = 0;
 
-    (void)state;
     model.frames = frames;
     model.stacks = stacks;
     model.threads = threads;
@@ -343,12 +334,11 @@ static struct live_weight *cell_at(struct live_cells *c, uint32_t thread, uint32
 }
 
 /* Cells whose threads come and go are folded, others stay as they are. */
-static void test_cells_fold(void **state)
+TEST(cells_fold)
 {
     struct live_cells c = {0};
     uint32_t threads[] = {0, 0, 1};
 
-    (void)state;
     cell_at(&c, 1, 7, 1)->self = 5;
     cell_at(&c, 1, 7, 1)->total = 9;
     cell_at(&c, 2, 7, 1)->self = 3;
@@ -372,7 +362,7 @@ static void test_cells_fold(void **state)
 }
 
 /* Where there is no room for the cells of a thread, its stacks count once among others, however deep they are. */
-static void test_others_once(void **state)
+TEST(others_once)
 {
     enum { DEEP = 40, THREADS = 1700 };
     static struct emit_frame frames[DEEP];
@@ -383,7 +373,6 @@ static void test_others_once(void **state)
     struct live_tally *t = new_tally();
     uint64_t self = 0, total = 0;
 
-    (void)state;
     model.frames = frames;
     model.stacks = stacks;
     model.threads = threads;
@@ -420,12 +409,11 @@ static void tick(struct live_tally *t, uint64_t ms)
 }
 
 /* A recorder that says until when it has written all ends intervals; what it writes before that belongs to them. */
-static void test_paced(void **state)
+TEST(paced)
 {
     struct live_tally *t = new_tally();
     const struct live_figures *f = live_tally_figures(t);
 
-    (void)state;
     tick(t, 0);
     tick(t, 1000);
     uint64_t serial = f->serial;
@@ -453,12 +441,11 @@ static void test_paced(void **state)
 }
 
 /* A file has two clocks where an epoch begins, and perhaps epochs that follow soon on each other: samples' times count there. */
-static void test_clocks_of_a_file(void **state)
+TEST(clocks_of_a_file)
 {
     struct live_tally *t = new_tally();
     const struct live_figures *f = live_tally_figures(t);
 
-    (void)state;
     tick(t, 0);
     tick(t, 0);
     tick(t, 1);
@@ -480,11 +467,10 @@ static void test_clocks_of_a_file(void **state)
 }
 
 /* Losses are those of samples, and times may be nonsense. */
-static void test_losses(void **state)
+TEST(losses)
 {
     struct live_tally *t = new_tally();
 
-    (void)state;
     live_tally_loss(t, LOSS_ring_full, 7);
     live_tally_loss(t, LOSS_python_torn, 3); /* the sample is there */
     live_tally_loss(t, 1000000, 2);
@@ -496,17 +482,4 @@ static void test_losses(void **state)
     live_tally_time(t, 0);
     assert_null(live_tally_end(t, ""));
     live_tally_destroy(t);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_functions), cmocka_unit_test(test_intervals), cmocka_unit_test(test_waits),
-        cmocka_unit_test(test_threads),   cmocka_unit_test(test_renewed),   cmocka_unit_test(test_bounded),
-        cmocka_unit_test(test_cells_fold), cmocka_unit_test(test_losses), cmocka_unit_test(test_names_come_later),
-        cmocka_unit_test(test_events),    cmocka_unit_test(test_frozen_at_the_end), cmocka_unit_test(test_others_once),
-        cmocka_unit_test(test_paced),     cmocka_unit_test(test_clocks_of_a_file),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,9 +16,8 @@
 
 static const char *const names[] = {"x86_64"};
 
-static void test_rows(void **state)
+TEST(rows)
 {
-    (void)state;
     assert_null(machine_by_name("pdp11"));
     assert_null(machine_by_name(""));
     assert_null(machine_by_elf(EM_PDP11));
@@ -43,13 +42,12 @@ static void test_rows(void **state)
 
 #ifdef __x86_64__
 /* The kernel's order of registers in a signal's frame is that of the C library's ucontext. */
-static void test_x86_64_signal(void **state)
+TEST(x86_64_signal)
 {
     static const int order[] = {REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI, REG_RBP, REG_RSP, REG_R8,
                                 REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP};
     const struct machine *m = machine_by_name("x86_64");
 
-    (void)state;
     assert_int_equal(m->signal_registers_at, offsetof(ucontext_t, uc_mcontext.gregs));
     for (uint32_t i = 0; i < m->register_count; i++)
         assert_int_equal(order[m->signal_registers[i]], i);
@@ -79,7 +77,7 @@ static uint8_t *assemble(const struct fixture *f, const char *text, uint64_t *le
     return code;
 }
 
-static void test_x86_64_padding(void **state)
+TEST_WITH(x86_64_padding, fixture_init, fixture_deinit)
 {
     const struct machine *m = machine_by_name("x86_64");
     uint64_t len;
@@ -104,7 +102,7 @@ static void test_x86_64_padding(void **state)
     free(code);
 }
 
-static void test_x86_64_code(void **state)
+TEST_WITH(x86_64_code, fixture_init, fixture_deinit)
 {
     const struct machine *m = machine_by_name("x86_64");
     uint64_t len, at = 0;
@@ -144,7 +142,7 @@ static struct machine_tls tls_of(const struct fixture *f, const char *text)
     return tls;
 }
 
-static void test_x86_64_tls(void **state)
+TEST_WITH(x86_64_tls, fixture_init, fixture_deinit)
 {
     struct machine_tls tls = tls_of(*state, "mov %fs:-16, %rax\nret\n");
 
@@ -166,19 +164,4 @@ static void test_x86_64_tls(void **state)
     /* Local dynamic whose offset is nowhere. */
     assert_int_equal(tls_of(*state, "lea 0x500(%rip), %rdi\ncall .+0x100\nret\n").model, MACHINE_TLS_UNKNOWN);
     assert_int_equal(tls_of(*state, "mov %rdi, %rax\nret\n").model, MACHINE_TLS_UNKNOWN);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rows),
-#ifdef __x86_64__
-        cmocka_unit_test(test_x86_64_signal),
-        cmocka_unit_test_setup_teardown(test_x86_64_padding, fixture_init, fixture_deinit),
-        cmocka_unit_test_setup_teardown(test_x86_64_code, fixture_init, fixture_deinit),
-        cmocka_unit_test_setup_teardown(test_x86_64_tls, fixture_init, fixture_deinit),
-#endif
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

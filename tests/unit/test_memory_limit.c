@@ -26,13 +26,21 @@ static void put(const char *name, const char *text)
     assert_int_equal(fclose(f), 0);
 }
 
-static void test_limits(void **state)
+static int remove_root(void **state)
+{
+    char command[64];
+
+    (void)state;
+    snprintf(command, sizeof command, "rm -r %s", root);
+    return system(command);
+}
+
+TEST_WITH(limits, NULL, remove_root)
 {
     const char *unified = "36 25 0:32 / /u rw - cgroup2 cgroup2 rw\n", *older = "35 31 0:31 / /cpu rw - cgroup cgroup rw,cpu\n"
                           "37 31 0:32 / /m rw - cgroup cgroup rw,memory\n";
     char both[512];
 
-    (void)state;
     assert_non_null(mkdtemp(root));
     put("u", NULL);
     put("u/a", NULL);
@@ -53,21 +61,4 @@ static void test_limits(void **state)
     assert_int_equal(memory_limit_by(both, "4:memory:/\n0::/a/b\n", root), 4194304);
     assert_int_equal(memory_limit_by("", "0::/a\n", root), UINT64_MAX);
     assert_int_equal(memory_limit_by(unified, "", root), UINT64_MAX);
-}
-
-static int remove_root(void **state)
-{
-    char command[64];
-
-    (void)state;
-    snprintf(command, sizeof command, "rm -r %s", root);
-    return system(command);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(test_limits, remove_root),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -137,21 +137,19 @@ static void lay_out(struct scene *s, char *text)
 
 /* The joined frames `e` and `f` are the eval loop. */
 
-static void test_one_run(void **state)
+TEST(one_run)
 {
-    (void)state;
     EXPECT("mabc", .native = "me", .python = "abc", .joins = "e");
     /* C called by the Python leaf, and the kernel below. */
     EXPECT("mabcrsK", .native = "mers", .python = "abc", .joins = "e", .kernel = "K");
     EXPECT("mabcrsKL", .native = "mers", .python = "abc", .joins = "e", .kernel = "KL");
 }
 
-static void test_callback_between_two_runs(void **state)
+TEST(callback_between_two_runs)
 {
     struct scene s = {.native = "melf", .python = "ab k", .joins = "ef"};
     char text[MOST];
 
-    (void)state;
     lay_out(&s, text);
     assert_string_equal(text, "mablk");
     assert_int_equal(s.joined, 2);
@@ -161,9 +159,8 @@ static void test_callback_between_two_runs(void **state)
     EXPECT("malbmcnd", .native = "melfmgnh", .python = "a b c d", .joins = "efgh");
 }
 
-static void test_machinery_is_hidden_where_it_adjoins(void **state)
+TEST(machinery_is_hidden_where_it_adjoins)
 {
-    (void)state;
     /* V calls the eval loop, W is called by it. */
     EXPECT("mablk", .native = "mVeWlVf", .python = "ab k", .joins = "ef");
     /* A chain of it. */
@@ -173,9 +170,8 @@ static void test_machinery_is_hidden_where_it_adjoins(void **state)
     EXPECT("ma", .native = "meV", .python = "a", .joins = "e");
 }
 
-static void test_machinery_stays_elsewhere(void **state)
+TEST(machinery_stays_elsewhere)
 {
-    (void)state;
     /* Between two functions of C it passes no call of Python on. */
     EXPECT("maxVy", .native = "mexVy", .python = "a", .joins = "e");
     /* Another module has a function of the same name. */
@@ -186,9 +182,8 @@ static void test_machinery_stays_elsewhere(void **state)
 }
 
 /* -X perf: t and u are code in memory without a file. */
-static void test_trampolines(void **state)
+TEST(trampolines)
 {
-    (void)state;
     EXPECT("mablk", .native = "1mV0t1eWlV0u1f", .python = "ab k", .joins = "ef");
     EXPECT("mVteabWlVufk", .native = "1mV0t1eWlV0u1f", .python = "ab k", .joins = "ef", .show_interpreter = true);
     /* What made code calls that is no eval loop, what the eval loop calls, and two in a row: shown. */
@@ -201,9 +196,8 @@ static void test_trampolines(void **state)
 }
 
 /* The eval loop at the beginning or end of a call: what is shown of it is the same with a trampoline as without. */
-static void test_trampolines_without_run(void **state)
+TEST(trampolines_without_run)
 {
-    (void)state;
     EXPECT("mab", .native = "1meVb", .python = "a", .joins = "e", .eval = "eb");
     EXPECT("mab", .native = "1meV0T1b", .python = "a", .joins = "e", .eval = "eb");
     EXPECT("mab", .native = "1meV0t1b", .python = "a", .joins = "e", .eval = "eb");
@@ -236,12 +230,11 @@ static void test_trampolines_without_run(void **state)
     } while (0)
 
 /* Activations without a run, by cause. `e` and `f` are joined, `b` and `d` are not. */
-static void test_bare(void **state)
+TEST(bare)
 {
     enum { EDGE = 1 << MERGE_NO_FRAME_EDGE, CLEARING = 1 << MERGE_NO_FRAME_CLEARING, GREENLET = 1 << MERGE_NO_FRAME_GREENLET,
            OTHER = 1 << MERGE_NO_FRAME_OTHER };
 
-    (void)state;
     EXPECT_BARE(0, .native = "melfr", .python = "a k", .joins = "ef", .eval = "ef");
     EXPECT_BARE(EDGE, .native = "melb", .python = "a", .joins = "e", .eval = "eb");
     EXPECT_BARE(EDGE, .native = "melbccccccccc", .python = "a", .joins = "e", .eval = "eb", .clears = "c");
@@ -264,7 +257,7 @@ static void test_bare(void **state)
 }
 
 /* The compiler inlines call machinery into functions that work, and the other way round. */
-static void test_inlined_machinery(void **state)
+TEST(inlined_machinery)
 {
     const struct merge_native native[] = {
         {.function_count = 3, .inner_machinery = 2},                       /* gen_send_ex2, with shims inlined */
@@ -290,7 +283,6 @@ static void test_inlined_machinery(void **state)
     };
     struct merge_output out = {0};
 
-    (void)state;
     assert_true(merge_layout(&in, &out));
     assert_int_equal(out.slots.count, 5);
     for (size_t i = 0; i < 5; i++) {
@@ -305,19 +297,17 @@ static void test_inlined_machinery(void **state)
     merge_output_deinit(&out);
 }
 
-static void test_show_interpreter(void **state)
+TEST(show_interpreter)
 {
-    (void)state;
     EXPECT("mVeabWlVfk", .native = "mVeWlVf", .python = "ab k", .joins = "ef", .show_interpreter = true);
     EXPECT("eaK", .native = "e", .python = "a", .joins = "e", .kernel = "K", .show_interpreter = true);
 }
 
-static void test_unknown_runs_stand_above(void **state)
+TEST(unknown_runs_stand_above)
 {
     struct scene s = {.native = "melf", .python = "ab k", .joins = "??", .reason = LOSS_join_outside};
     char text[MOST];
 
-    (void)state;
     lay_out(&s, text);
     assert_string_equal(text, "abkmelf");
     assert_int_equal(s.unjoined, 2);
@@ -330,12 +320,11 @@ static void test_unknown_runs_stand_above(void **state)
     EXPECT("abcmdx", .native = "mex", .python = "a b c d", .joins = "???e");
 }
 
-static void test_impossible_join_is_not_believed(void **state)
+TEST(impossible_join_is_not_believed)
 {
     struct scene s = {.native = "melf", .python = "a b", .joins = "fe"};
     char text[MOST];
 
-    (void)state;
     lay_out(&s, text);
     assert_string_equal(text, "abmelf");
     assert_int_equal(s.join_end, LOSS_join_mismatch);
@@ -347,7 +336,7 @@ static void test_impossible_join_is_not_believed(void **state)
     EXPECT("mabl", .native = "mel", .python = "a b", .joins = "ee");
 }
 
-static void test_index_outside(void **state)
+TEST(index_outside)
 {
     const struct merge_native native[2] = {{.function_count = 1}, {.function_count = 1}};
     const bool run_start[1] = {true};
@@ -363,7 +352,6 @@ static void test_index_outside(void **state)
                              .interpreter = MERGE_HIDE_CALLS};
     struct merge_output out = {0};
 
-    (void)state;
     assert_true(merge_layout(&in, &out));
     assert_int_equal(out.slots.count, 3);
     assert_int_equal(out.slots.data[0].kind, MERGE_PYTHON);
@@ -371,13 +359,12 @@ static void test_index_outside(void **state)
     merge_output_deinit(&out);
 }
 
-static void test_parts_missing(void **state)
+TEST(parts_missing)
 {
     struct scene python_only = {.python = "ab c", .joins = "??", .kernel = "K"};
     struct scene failed = {.python = "ab", .joins = "?", .native_end = LOSS_no_user_registers};
     char text[MOST];
 
-    (void)state;
     lay_out(&python_only, text);
     assert_string_equal(text, "abcK");
     assert_int_equal(python_only.join_end, 0); /* nothing was asked for, so nothing is missing */
@@ -389,9 +376,8 @@ static void test_parts_missing(void **state)
     EXPECT("mxK", .native = "mx", .kernel = "K");
 }
 
-static void test_marks_of_python(void **state)
+TEST(marks_of_python)
 {
-    (void)state;
     EXPECT("!ab", .python = "ab", .python_end = LOSS_python_torn);
     EXPECT("/ab", .python = "ab", .python_end = LOSS_python_too_deep);
     /* The mark stands where frames are missing: before the outermost run, inside what is known to call it. */
@@ -408,9 +394,8 @@ static void test_marks_of_python(void **state)
     EXPECT("mx", .native = "mx", .python_end = LOSS_no_thread_state);
 }
 
-static void test_marks_of_native(void **state)
+TEST(marks_of_native)
 {
-    (void)state;
     EXPECT("/xy", .native = "xy", .native_end = LOSS_no_unwind_info);
     EXPECT("/xy", .native = "xy", .native_end = LOSS_no_unwind_info, .python_end = LOSS_no_thread_state);
     /* With Python from its root on the way is known. */
@@ -423,7 +408,7 @@ static void test_marks_of_native(void **state)
            .python_end = LOSS_python_torn);
 }
 
-static void test_cut_run_at_the_outer_end(void **state)
+TEST(cut_run_at_the_outer_end)
 {
     /* The outermost run lost its outermost frame, and with it the flag that begins a run. */
     const struct merge_native native[4] = {
@@ -443,7 +428,6 @@ static void test_cut_run_at_the_outer_end(void **state)
                                      MERGE_PYTHON, MERGE_NATIVE,    MERGE_PYTHON};
     struct merge_output out = {0};
 
-    (void)state;
     assert_true(merge_layout(&in, &out));
     assert_int_equal(out.slots.count, 6);
     for (size_t i = 0; i < 6; i++)
@@ -453,7 +437,7 @@ static void test_cut_run_at_the_outer_end(void **state)
 }
 
 /* 1,000 activations, each with a C function in between: what a recursive sort does. */
-static void test_deep(void **state)
+TEST(deep)
 {
     enum { RUNS = 1000, NATIVE = 2 * RUNS, PYTHON = 3 * RUNS };
     struct merge_native *native = calloc(NATIVE, sizeof *native);
@@ -470,7 +454,6 @@ static void test_deep(void **state)
                              .interpreter = MERGE_HIDE_CALLS};
     struct merge_output out = {0};
 
-    (void)state;
     for (uint32_t i = 0; i < NATIVE; i++)
         native[i].function_count = 1;
     for (uint32_t i = 0; i < RUNS; i++) {
@@ -494,7 +477,7 @@ static void test_deep(void **state)
     free(runs);
 }
 
-static void test_names_of_machinery(void **state)
+TEST(names_of_machinery)
 {
     static const char *const yes[] = {"_TAIL_CALL_CALL_BUILTIN_FAST", "_TAIL_CALL_RESUME.llvm.1", "_PyEval_Vector",
                                       "_PyFunction_Vectorcall",
@@ -524,7 +507,6 @@ static void test_names_of_machinery(void **state)
                                      "builtin_exec",
                                      "a_name_that_is_longer_than_any_in_the_list_of_call_machinery_functions"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof yes / sizeof *yes; i++)
         assert_true(name_is_call_machinery(yes[i]));
     for (size_t i = 0; i < sizeof no / sizeof *no; i++)
@@ -546,9 +528,8 @@ static void test_names_of_machinery(void **state)
 #define HIDDEN(golden, ...) EXPECT(golden, .hide_interpreter = true, __VA_ARGS__)
 
 /* Rule 8. m, i and j are functions of the interpreter's own binary, x and y of another one. */
-static void test_interpreter_is_hidden(void **state)
+TEST(interpreter_is_hidden)
 {
-    (void)state;
     HIDDEN("ab", .native = "1miejj", .python = "ab", .joins = "e", .own = "miej");
     HIDDEN("abkx", .native = "1meif2x", .python = "ab k", .joins = "ef", .own = "meif");
     /* What it calls stays in place: another binary between two runs, and the kernel inside. */
@@ -569,9 +550,8 @@ static void test_interpreter_is_hidden(void **state)
     EXPECT("mleax", .native = "1mle2x", .python = "a", .joins = "e", .own = "mle", .show_interpreter = true);
 }
 
-static void test_builtin_modules_stay(void **state)
+TEST(builtin_modules_stay)
 {
-    (void)state;
     /* g of the gc, s of time: where they are, whatever is between. */
     HIDDEN("ags", .native = "1meigjs", .python = "a", .joins = "e", .own = "meigjs", .builtin = "gs");
     HIDDEN("agbs", .native = "1megjfs", .python = "a b", .joins = "ef", .own = "megjfs", .builtin = "gs");
@@ -599,9 +579,8 @@ static void test_builtin_modules_stay(void **state)
 }
 
 /* What the compiler calls for a function is a part of it. */
-static void test_calls_of_the_compiler(void **state)
+TEST(calls_of_the_compiler)
 {
-    (void)state;
     HIDDEN("a", .native = "1me2t", .python = "a", .joins = "e", .own = "me", .library = "t", .serves = "t");
     HIDDEN("a", .native = "1me2tu", .python = "a", .joins = "e", .own = "me", .library = "tu", .serves = "tu");
     HIDDEN("axt", .native = "1me3x2t", .python = "a", .joins = "e", .own = "me", .library = "t", .serves = "t");
@@ -615,9 +594,8 @@ static void test_calls_of_the_compiler(void **state)
 }
 
 /* Rule 9: no binary is the interpreter's own; p and q are the program's. */
-static void test_interpreter_in_a_program(void **state)
+TEST(interpreter_in_a_program)
 {
-    (void)state;
     HIDDEN("pqax", .native = "1pqex", .python = "a", .joins = "e");
     HIDDEN("pabx", .native = "1peiif1x", .python = "a b", .joins = "ef");
     HIDDEN("pabcx", .native = "1peifjgx", .python = "a b c", .joins = "efg");
@@ -633,9 +611,8 @@ static void test_interpreter_in_a_program(void **state)
 }
 
 /* Rule 10. s and t are of the C library. */
-static void test_start_is_hidden(void **state)
+TEST(start_is_hidden)
 {
-    (void)state;
     /* A shared interpreter whose program is a stub, a static one, a thread. */
     HIDDEN("ax", .native = "1s2tt1m3ie4x", .python = "a", .joins = "e", .own = "smie", .library = "t");
     HIDDEN("ax", .native = "1s2tt1me4x", .python = "a", .joins = "e", .own = "sme", .library = "t");
@@ -662,9 +639,8 @@ static void test_start_is_hidden(void **state)
 }
 
 /* Rule 12. */
-static void test_nothing_remains(void **state)
+TEST(nothing_remains)
 {
-    (void)state;
     HIDDEN("-", .native = "1mi", .own = "mi");
     HIDDEN("-", .native = "1m2t1mi", .own = "mi", .library = "t", .python_end = LOSS_complete);
     HIDDEN("K", .native = "1mi", .own = "mi", .kernel = "K");
@@ -685,9 +661,8 @@ static bool is_in_interpreter(struct scene scene)
     return scene.in_interpreter;
 }
 
-static void test_time_of_the_interpreter(void **state)
+TEST(time_of_the_interpreter)
 {
-    (void)state;
     assert_true(is_in_interpreter((struct scene){
         .native = "1mei", .python = "a", .joins = "e", .own = "mei", .hide_interpreter = true}));
     assert_true(is_in_interpreter((struct scene){
@@ -715,7 +690,7 @@ static void test_time_of_the_interpreter(void **state)
     assert_false(is_in_interpreter((struct scene){.native = "1mei", .python = "a", .joins = "e", .own = "mei"}));
 }
 
-static void test_owners(void **state)
+TEST(owners)
 {
     static const struct {
         const char *path;
@@ -746,7 +721,6 @@ static void test_owners(void **state)
         {"/usr/bin/gdb", MERGE_OWNER_OTHER},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         if (path_owner(cases[i].path) != cases[i].owner)
             fail_msg("%s", cases[i].path);
@@ -759,7 +733,7 @@ static void test_owners(void **state)
                  path_is_linker("/ld-linux/libx.so"));
 }
 
-static void test_names_of_helpers(void **state)
+TEST(names_of_helpers)
 {
     static const char *const yes[] = {"__Pyx_PyObject_Call", "__Pyx_PyObject_CallOneArg", "__Pyx__PyObject_CallOneArg",
                                       "__Pyx_PyObject_FastCallDict.constprop.0", "__Pyx_CyFunction_Vectorcall_FASTCALL",
@@ -768,7 +742,6 @@ static void test_names_of_helpers(void **state)
     static const char *const no[] = {"", "__Pyx_", "__Pyx_PyObject_Append", "__Pyx_GetItemInt_Fast", "PyObject_Call",
                                      "__Pyx_ParseKeywords", "__Pyx_Coroutine_Close", "x__Pyx_PyObject_Call"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof yes / sizeof *yes; i++)
         assert_true(name_is_call_helper(yes[i]));
     for (size_t i = 0; i < sizeof no / sizeof *no; i++)
@@ -776,9 +749,8 @@ static void test_names_of_helpers(void **state)
 }
 
 /* In a program that has an interpreter in it: what is certainly none of CPython's stays in view. */
-static void test_functions_of_a_program(void **state)
+TEST(functions_of_a_program)
 {
-    (void)state;
     assert_true(function_is_of_program("execute_command", "gdb/top.c"));
     assert_true(function_is_of_program("Py_app", "/build/app/src/Pythonic/main.c"));
     assert_true(function_is_of_program("app::Editor::run()", "") && function_is_of_program("std::sort<int*>", ""));
@@ -790,7 +762,7 @@ static void test_functions_of_a_program(void **state)
     assert_false(function_is_of_program("", "") || function_is_of_program("", "app.c"));
 }
 
-static void test_names_of_builtin_modules(void **state)
+TEST(names_of_builtin_modules)
 {
     static const char *const yes[][2] = {
         {"time_sleep", ""}, {"sre_ucs1_match", "/b/Modules/sre_lib.h"}, {"sre_ucs1_match.cold", ""},
@@ -809,7 +781,6 @@ static void test_names_of_builtin_modules(void **state)
         {"tim", ""}, {"x", "timemodule"}, {"x", "timemodule.c.h"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof yes / sizeof *yes; i++) {
         if (!builtin_module_of(yes[i][0], yes[i][1]))
             fail_msg("%s of %s", yes[i][0], yes[i][1]);
@@ -849,11 +820,10 @@ static void check_count(const char *native_text, uint32_t python, uint32_t pytho
         fail_msg("%s with %u: %s, not %s", native_text, python, text, expected);
 }
 
-static void test_count(void **state)
+TEST(count)
 {
     const uint32_t whole = LOSS_complete, cut = LOSS_stack_cut, deep = LOSS_python_too_deep;
 
-    (void)state;
     check_count("smEcE", 2, whole, whole, "2 4 ");
     check_count("sEMEEcccccccc", 3, whole, whole, "1 3 4 ");
     check_count("s", 0, whole, whole, "");
@@ -887,41 +857,4 @@ static void test_count(void **state)
     check_count("sEMEMEf", 2, deep, whole, "? ? ");
     check_count("EMEMEf", 2, deep, whole, "2 4 ");
     check_count("EMEMEfffff", 5, deep, cut, "? ? 0 2 4 ");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one_run),
-        cmocka_unit_test(test_callback_between_two_runs),
-        cmocka_unit_test(test_machinery_is_hidden_where_it_adjoins),
-        cmocka_unit_test(test_machinery_stays_elsewhere),
-        cmocka_unit_test(test_trampolines),
-        cmocka_unit_test(test_trampolines_without_run),
-        cmocka_unit_test(test_bare),
-        cmocka_unit_test(test_inlined_machinery),
-        cmocka_unit_test(test_show_interpreter),
-        cmocka_unit_test(test_unknown_runs_stand_above),
-        cmocka_unit_test(test_impossible_join_is_not_believed),
-        cmocka_unit_test(test_index_outside),
-        cmocka_unit_test(test_parts_missing),
-        cmocka_unit_test(test_marks_of_python),
-        cmocka_unit_test(test_marks_of_native),
-        cmocka_unit_test(test_cut_run_at_the_outer_end),
-        cmocka_unit_test(test_deep),
-        cmocka_unit_test(test_names_of_machinery),
-        cmocka_unit_test(test_interpreter_is_hidden),
-        cmocka_unit_test(test_builtin_modules_stay),
-        cmocka_unit_test(test_calls_of_the_compiler),
-        cmocka_unit_test(test_interpreter_in_a_program),
-        cmocka_unit_test(test_start_is_hidden),
-        cmocka_unit_test(test_nothing_remains),
-        cmocka_unit_test(test_time_of_the_interpreter),
-        cmocka_unit_test(test_owners),
-        cmocka_unit_test(test_names_of_helpers),
-        cmocka_unit_test(test_functions_of_a_program),
-        cmocka_unit_test(test_names_of_builtin_modules),
-        cmocka_unit_test(test_count),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

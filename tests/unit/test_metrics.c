@@ -43,11 +43,10 @@ static void assert_text(struct buf *text, const char *expected)
     buf_deinit(text);
 }
 
-static void test_text(void **state)
+TEST(text)
 {
     struct buf text = {0};
 
-    (void)state;
     metrics_family(&text, "push_bytes_total", "counter", "Bytes.\nOf C:\\ \"all\".");
     metrics_put_u64(&text, "push_bytes_total", NULL, NULL, UINT64_MAX);
     metrics_family(&text, "push_refused", "gauge", "Refused.");
@@ -66,12 +65,11 @@ static void test_text(void **state)
                        "push_refused{reason=\"\"} 1e+300\n");
 }
 
-static void test_figures(void **state)
+TEST(figures)
 {
     static const double figures[] = {0, -0.5, 1.0 / 3, 0.1, 123456789012345678.0, DBL_MAX, DBL_MIN, 1790000000.123456};
     struct buf text = {0};
 
-    (void)state;
     for (size_t i = 0; i < sizeof figures / sizeof *figures; i++) {
         buf_clear(&text);
         metrics_put(&text, "x", NULL, NULL, figures[i]);
@@ -85,7 +83,7 @@ static void test_figures(void **state)
 }
 
 /* Every byte in a value, and every pair of those that mean something, comes back from the parser of the tests in Python. */
-static void test_a_second_parser(void **state)
+TEST_WITH(a_second_parser, fixture_init, fixture_deinit)
 {
     static const char special[] = "\\\"\nn,}=# ";
     struct fixture *f = *state;
@@ -119,7 +117,7 @@ static void test_a_second_parser(void **state)
 }
 
 /* The parser finds faults: a test that trusts it can fail. */
-static void test_the_second_parser_is_strict(void **state)
+TEST_WITH(the_second_parser_is_strict, fixture_init, fixture_deinit)
 {
     static const char *const bad[] = {
         "# HELP x H\\n# TYPE x gauge\\nx 1",               /* the last line does not end */
@@ -141,7 +139,7 @@ static void test_the_second_parser_is_strict(void **state)
     }
 }
 
-static void test_published_whole(void **state)
+TEST_WITH(published_whole, fixture_init, fixture_deinit)
 {
     struct fixture *f = *state;
     struct buf text = {0};
@@ -178,7 +176,7 @@ static void refuses(const char *path, const struct buf *text, const char *says)
 }
 
 /* After a failure the old file is there, and nothing beside it. */
-static void test_failures(void **state)
+TEST_WITH(failures, fixture_init, fixture_deinit)
 {
     struct fixture *f = *state;
     struct buf text = {0};
@@ -211,7 +209,7 @@ static void test_failures(void **state)
 }
 
 /* A reader that looks again and again sees no half file. */
-static void test_a_reader_beside(void **state)
+TEST_WITH(a_reader_beside, fixture_init, fixture_deinit)
 {
     struct fixture *f = *state;
     struct buf text[2] = {{0}, {0}};
@@ -246,7 +244,7 @@ static void test_a_reader_beside(void **state)
     buf_deinit(&text[1]);
 }
 
-static void test_replacement_is_undone(void **state)
+TEST_WITH(replacement_is_undone, fixture_init, fixture_deinit)
 {
     struct fixture *f = *state;
     struct replacement r;
@@ -264,20 +262,4 @@ static void test_replacement_is_undone(void **state)
     replacement_deinit(&r);
     snprintf(command, sizeof command, "cd %s && ls | tr '\\n' ' ' && stat -c %%a x | tr '\\n' ' ' && cat x", f->dir);
     assert_string_equal(printed(command), "x 600 allmore");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_text),
-        cmocka_unit_test(test_figures),
-        cmocka_unit_test_setup_teardown(test_a_second_parser, fixture_init, fixture_deinit),
-        cmocka_unit_test_setup_teardown(test_the_second_parser_is_strict, fixture_init, fixture_deinit),
-        cmocka_unit_test_setup_teardown(test_published_whole, fixture_init, fixture_deinit),
-        cmocka_unit_test_setup_teardown(test_failures, fixture_init, fixture_deinit),
-        cmocka_unit_test_setup_teardown(test_a_reader_beside, fixture_init, fixture_deinit),
-        cmocka_unit_test_setup_teardown(test_replacement_is_undone, fixture_init, fixture_deinit),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -46,7 +46,7 @@ static struct moderated_fit test_equal(const double *x, size_t rows, size_t old_
 }
 
 /* moderated() of tests/tools/stats_reference.py, with scipy 1.17.1 */
-static void test_figures_are_those_of_scipy(void **state)
+TEST(figures_are_those_of_scipy)
 {
     static const double wanted[ROWS][6] = { /* difference, error, p, variance, interval */
         {0.10666666666666669, 0.09309493362512627, 0.3102442807868246, 0.0104, -0.0866269378683917, 0.2999602712017251},
@@ -63,7 +63,6 @@ static void test_figures_are_those_of_scipy(void **state)
     struct moderated_fit fit;
     double scratch[ROWS], low, high;
 
-    (void)state;
     OK(moderated_test(&t, &fit, rows, scratch));
     near(fit.tau2, 0.02073055555555558);
     near(fit.d0, 1.4087458437083569);
@@ -84,14 +83,13 @@ static void test_figures_are_those_of_scipy(void **state)
 }
 
 /* Rows that were in the fit have the same test when the fit is applied to them. */
-static void test_a_fit_can_be_applied_to_further_rows(void **state)
+TEST(a_fit_can_be_applied_to_further_rows)
 {
     struct moderated_table t = {.x = measures, .v = variances, .rows = ROWS, .old_runs = OLD, .new_runs = RUNS - OLD, .least = 1};
     struct moderated_row rows[ROWS], again[2];
     struct moderated_fit fit;
     double scratch[ROWS], df;
 
-    (void)state;
     OK(moderated_test(&t, &fit, rows, scratch));
     t.x += 2 * RUNS;
     t.v += 2 * RUNS;
@@ -113,14 +111,13 @@ static void test_a_fit_can_be_applied_to_further_rows(void **state)
 }
 
 /* Without the error of sampling as the least, rows 0 and 2 have what the runs say: e (d0 s02 + df s2/e) / (d0 + df). */
-static void test_the_least_variance_can_be_chosen(void **state)
+TEST(the_least_variance_can_be_chosen)
 {
     struct moderated_table t = {.x = measures, .v = variances, .rows = ROWS, .old_runs = OLD, .new_runs = RUNS - OLD};
     struct moderated_row rows[ROWS];
     struct moderated_fit fit;
     double scratch[ROWS];
 
-    (void)state;
     OK(moderated_test(&t, &fit, rows, scratch));
     for (int i = 0; i < ROWS; i++) {
         double e = rows[i].sampling + fit.tau2;
@@ -135,13 +132,12 @@ static void test_the_least_variance_can_be_chosen(void **state)
 }
 
 /* Neither the order of the rows nor that of the runs of a side matters. */
-static void test_order_does_not_matter(void **state)
+TEST(order_does_not_matter)
 {
     struct moderated_row rows[ROWS], back[ROWS];
     struct moderated_fit fit, back_fit;
     double x[ROWS * RUNS];
 
-    (void)state;
     for (int i = 0; i < ROWS; i++)
         for (int r = 0; r < RUNS; r++)
             x[(ROWS - 1 - i) * RUNS + (r < OLD ? OLD - 1 - r : RUNS - 1 - (r - OLD))] = measures[i * RUNS + r];
@@ -153,13 +149,12 @@ static void test_order_does_not_matter(void **state)
         near(back[ROWS - 1 - i].p, rows[i].p);
 }
 
-static void test_one_against_one_concludes_nothing(void **state)
+TEST(one_against_one_concludes_nothing)
 {
     static const double x[] = {1, 5, 2, 2};
     struct moderated_row rows[2];
     struct moderated_fit fit = test_equal(x, 2, 1, 1, 0.02, rows);
 
-    (void)state;
     assert_true(fit.df == 0 && fit.d0 == 0 && fit.tau2 == 0);
     assert_true(rows[0].estimate.difference == 4 && rows[0].estimate.df == 0 && rows[0].p == 1);
     near(rows[0].estimate.error, 0.2);
@@ -167,13 +162,12 @@ static void test_one_against_one_concludes_nothing(void **state)
 }
 
 /* With one run on a side the other side's runs tell how much runs differ. */
-static void test_one_new_run(void **state)
+TEST(one_new_run)
 {
     static const double x[] = {1.0, 1.2, 1.1, 0.9, 3.0, 7.0, 7.1, 7.3, 7.2, 7.1};
     struct moderated_row rows[2];
     struct moderated_fit fit = test_equal(x, 2, 4, 1, 1e-4, rows);
 
-    (void)state;
     assert_true(fit.df == 3 && rows[0].estimate.df <= 6);
     near(rows[0].estimate.difference, 1.95);
     near(rows[0].spread, 0.05 / 3);
@@ -181,13 +175,12 @@ static void test_one_new_run(void **state)
 }
 
 /* Nothing is learned from other rows: the t test of equal variances, with the sampling error as the least. */
-static void test_one_row(void **state)
+TEST(one_row)
 {
     static const double x[] = {1, 2, 3, 5, 6, 7};
     struct moderated_row row;
     struct moderated_fit fit = test_equal(x, 1, 3, 3, 0.01, &row);
 
-    (void)state;
     assert_true(fit.d0 == 0 && row.estimate.df == 4);
     near(row.variance, 1);
     near(row.estimate.error, sqrt(2.0 / 3));
@@ -195,13 +188,12 @@ static void test_one_row(void **state)
     near(row.variance, 9);
 }
 
-static void test_rows_that_never_vary_have_the_error_of_sampling(void **state)
+TEST(rows_that_never_vary_have_the_error_of_sampling)
 {
     static const double same[] = {1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 4, 4}, half[] = {1, 1, 1, 1, 2, 2, 2, 2, 3, 9, 4, 1};
     struct moderated_row rows[3];
     struct moderated_fit fit = test_equal(same, 3, 2, 2, 0.04, rows);
 
-    (void)state;
     assert_true(isinf(fit.d0) && fit.tau2 == 0);
     for (int i = 0; i < 3; i++) {
         near(rows[i].variance, 0.04);
@@ -215,13 +207,12 @@ static void test_rows_that_never_vary_have_the_error_of_sampling(void **state)
     assert_true(rows[2].variance > 0.04 && isfinite(rows[2].variance) && rows[2].p > 0.05);
 }
 
-static void test_the_largest_and_least_numbers_give_numbers(void **state)
+TEST(the_largest_and_least_numbers_give_numbers)
 {
     static const double large = MEASURE_MAX, least = MODERATED_VARIANCE_MIN;
     const double x[] = {large, -large, large, -large, 0, 0, 0, 0, large, large, -large, -large};
     struct moderated_row rows[3];
 
-    (void)state;
     for (int i = 0; i < 3; i++) {
         struct moderated_fit fit = test_equal(x, 3, 2, 2, i == 0 ? least : i == 1 ? 1 : 1 / least, rows);
         assert_false(isnan(fit.tau2) || isnan(fit.d0) || isnan(fit.s02) || isinf(fit.s02));
@@ -232,12 +223,11 @@ static void test_the_largest_and_least_numbers_give_numbers(void **state)
     }
 }
 
-static void test_no_rows(void **state)
+TEST(no_rows)
 {
     struct moderated_table t = {.old_runs = 2, .new_runs = 2};
     struct moderated_fit fit;
 
-    (void)state;
     OK(moderated_test(&t, &fit, NULL, NULL));
     assert_true(fit.df == 2 && fit.d0 == 0 && fit.tau2 == 0);
 }
@@ -255,9 +245,8 @@ static void refused(double x, double v, size_t new_runs, const char *message)
     error_destroy(err);
 }
 
-static void test_what_is_no_number_is_refused(void **state)
+TEST(what_is_no_number_is_refused)
 {
-    (void)state;
     refused(NAN, 1, 1, "row 0, run 1: the measure nan is out of bounds");
     refused(-INFINITY, 1, 1, "row 0, run 1: the measure -inf is out of bounds");
     refused(2e6, 1, 1, "row 0, run 1: the measure 2e+06 is out of bounds");
@@ -265,23 +254,4 @@ static void test_what_is_no_number_is_refused(void **state)
     refused(1, -1, 1, "row 1, run 0: the variance -1 is out of bounds");
     refused(1, INFINITY, 1, "row 1, run 0: the variance inf is out of bounds");
     refused(1, 1, 0, "no runs to compare: 1 old, 0 new");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_figures_are_those_of_scipy),
-        cmocka_unit_test(test_a_fit_can_be_applied_to_further_rows),
-        cmocka_unit_test(test_the_least_variance_can_be_chosen),
-        cmocka_unit_test(test_order_does_not_matter),
-        cmocka_unit_test(test_one_against_one_concludes_nothing),
-        cmocka_unit_test(test_one_new_run),
-        cmocka_unit_test(test_one_row),
-        cmocka_unit_test(test_rows_that_never_vary_have_the_error_of_sampling),
-        cmocka_unit_test(test_the_largest_and_least_numbers_give_numbers),
-        cmocka_unit_test(test_no_rows),
-        cmocka_unit_test(test_what_is_no_number_is_refused),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -104,11 +104,10 @@ static void wait_for_tick(void)
         usleep(1000);
 }
 
-static void test_equal_build_ids_are_two_modules(void **state)
+TEST(equal_build_ids_are_two_modules)
 {
     struct scene s;
 
-    (void)state;
     scene_init(&s);
     put_copy(&s, "real", 'r');
     put_copy(&s, "forged", 'f');
@@ -122,12 +121,11 @@ static void test_equal_build_ids_are_two_modules(void **state)
     scene_deinit(&s);
 }
 
-static void test_one_file_is_inspected_once(void **state)
+TEST(one_file_is_inspected_once)
 {
     char linked[128], other[128];
     struct scene s;
 
-    (void)state;
     scene_init(&s);
     put_copy(&s, "program", 'x');
     struct module *first = find(&s, "program", NULL, 1);
@@ -149,11 +147,10 @@ static void test_one_file_is_inspected_once(void **state)
     scene_deinit(&s);
 }
 
-static void test_a_file_changed_in_place_is_another(void **state)
+TEST(a_file_changed_in_place_is_another)
 {
     struct scene s;
 
-    (void)state;
     scene_init(&s);
     put_copy(&s, "program", 'x');
     struct module *before = find(&s, "program", NULL, 1);
@@ -164,12 +161,11 @@ static void test_a_file_changed_in_place_is_another(void **state)
 }
 
 /* Files that are no longer open, mapped by processes that are not there any more. */
-static void test_files_of_processes_that_have_gone(void **state)
+TEST(files_of_processes_that_have_gone)
 {
     const struct meeting gone = {.gone = true, .generation = 1};
     struct scene s;
 
-    (void)state;
     scene_init(&s);
     put_copy(&s, "program", 'x');
     struct module *before = find(&s, "program", NULL, 1);
@@ -184,14 +180,13 @@ static void test_files_of_processes_that_have_gone(void **state)
 }
 
 /* A file with the inode of the one that was mapped, which was removed before this one was made. */
-static void test_a_file_made_after_the_mapping_is_another(void **state)
+TEST(a_file_made_after_the_mapping_is_another)
 {
     struct meeting gone = {.gone = true, .time_ns = now_ns()};
     struct statx sx;
     struct scene s;
     char path[128];
 
-    (void)state;
     wait_for_tick();
     scene_init(&s);
     put_copy(&s, "program", 'x');
@@ -205,17 +200,4 @@ static void test_a_file_made_after_the_mapping_is_another(void **state)
     gone.generation = 1;
     assert_false(meet(&s, "program", gone)->unreadable);
     scene_deinit(&s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_equal_build_ids_are_two_modules),
-        cmocka_unit_test(test_one_file_is_inspected_once),
-        cmocka_unit_test(test_a_file_changed_in_place_is_another),
-        cmocka_unit_test(test_files_of_processes_that_have_gone),
-        cmocka_unit_test(test_a_file_made_after_the_mapping_is_another),
-    };
-
-    return cmocka_run_group_tests_name("test_modules", tests, NULL, NULL);
 }

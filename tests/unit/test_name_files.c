@@ -79,11 +79,10 @@ static const char *name_at(const char *text, uint64_t address)
 
 /* ---- the kernel's symbols ---- */
 
-static void test_symbols(void **state)
+TEST(symbols)
 {
     struct scene sc;
 
-    (void)state;
     scene_of(&sc);
     assert_false(kernel_names_are_used(sc.names));
     /* Addresses stay as they are, whatever order they come in; modules and BPF programs are as the rest. */
@@ -103,7 +102,7 @@ static void test_symbols(void **state)
 }
 
 /* Captures of two boots, in which the same addresses are other functions. */
-static void test_other_kernel(void **state)
+TEST(other_kernel)
 {
     static const struct {
         const char *name;
@@ -129,7 +128,6 @@ static void test_other_kernel(void **state)
     uint64_t addresses[sizeof frames / sizeof *frames];
     struct scene sc;
 
-    (void)state;
     scene_of(&sc);
     for (size_t i = 0; i < count; i++)
         addresses[i] = met(&sc, frames[i].name, KERNEL, frames[i].address, frames[i].offset);
@@ -143,12 +141,11 @@ static void test_other_kernel(void **state)
     end(&sc);
 }
 
-static void test_hostile_symbols(void **state)
+TEST(hostile_symbols)
 {
     static char longest[5000];
     struct scene sc;
 
-    (void)state;
     memset(longest, 'x', sizeof longest - 1);
     scene_of(&sc);
     met(&sc, "two words\nffffffff81000000 T forged", KERNEL, 0xffffffff81000000, 0);
@@ -168,7 +165,7 @@ static uint32_t random_below(uint32_t *seed, uint32_t max)
 }
 
 /* Whatever comes, each frame keeps its name. */
-static void test_random_symbols(void **state)
+TEST(random_symbols)
 {
     enum { COUNT = 2000 };
     static uint64_t addresses[COUNT];
@@ -177,7 +174,6 @@ static void test_random_symbols(void **state)
     struct scene sc;
     uint32_t seed = 1;
 
-    (void)state;
     scene_of(&sc);
     for (uint32_t i = 1; i < 50; i++)
         snprintf(names[i], sizeof *names, "f%u", i);
@@ -278,7 +274,7 @@ static struct hex id_of(struct code_images *images, uint32_t image)
     return hex_of(code_image_build_id(code_images_get(images, image)), CODE_IMAGE_ID_BYTES);
 }
 
-static void test_layout(void **state)
+TEST(layout)
 {
     struct kept_files nothing = {.files = {"/srv/out/", "perf.data", keep_file, keep_link}}, k = nothing;
     struct emit_options options = {0};
@@ -288,7 +284,6 @@ static void test_layout(void **state)
     uint32_t image;
     uint64_t address;
 
-    (void)state;
     scene_of(&sc);
     OK(code_images_create(&sc.s.model, &options, &images));
     expect_files(&nothing, images, sc.names, &expected);
@@ -343,7 +338,7 @@ static uint32_t image_of(struct code_images *images, uint32_t frame)
     return image;
 }
 
-static void test_native_names(void **state)
+TEST(native_names)
 {
     static const struct emit_segment segment = {0, 0, 0x1000, 0x1000, 5};
     /* What an image is called is for the binary's path; one that no file can have has no image. */
@@ -359,7 +354,6 @@ static void test_native_names(void **state)
     static char longest[600];
     struct scene sc;
 
-    (void)state;
     scene_of(&sc);
     sc.s.model.mappings = mappings;
     sc.s.model.mapping_count = 2;
@@ -397,7 +391,7 @@ static void test_native_names(void **state)
 }
 
 /* However many binaries a trace names, there are not as many files. */
-static void test_many_binaries(void **state)
+TEST(many_binaries)
 {
     static const struct emit_segment segment = {0, 0, 0x1000, 0x1000, 5};
     struct emit_mapping mapping = {.path = "", .segments = &segment, .segment_count = 1};
@@ -406,7 +400,6 @@ static void test_many_binaries(void **state)
     static char names[3000][20];
     struct scene sc;
 
-    (void)state;
     scene_of(&sc);
     sc.s.model.mappings = &mapping;
     sc.s.model.mapping_count = 1;
@@ -419,19 +412,4 @@ static void test_many_binaries(void **state)
     assert_int_equal(code_images_count(images), 1024);
     code_images_destroy(images);
     end(&sc);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_symbols),
-        cmocka_unit_test(test_other_kernel),
-        cmocka_unit_test(test_hostile_symbols),
-        cmocka_unit_test(test_random_symbols),
-        cmocka_unit_test(test_layout),
-        cmocka_unit_test(test_native_names),
-        cmocka_unit_test(test_many_binaries),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

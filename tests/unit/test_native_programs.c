@@ -68,7 +68,7 @@ static void check_way(const struct fixture *f, const char *name, const char *way
 }
 
 /* Realigned stacks, by option and by vectors that need it; then all the way back, instruction by instruction. */
-static void test_realigned(void **state)
+TEST_WITH(realigned, fixture_init, stop_and_deinit)
 {
     static const char *const kinds[] = {"-O2", "-O2 -mstackrealign", "-O1 -mstackrealign -fno-omit-frame-pointer",
                                         "-O2 -mavx", "-O3 -mavx -mstackrealign", "-O0 -mavx",
@@ -97,7 +97,7 @@ static void test_realigned(void **state)
 }
 
 /* Hand-written code without information, long or as short as padding: the end, said so, and no guess. */
-static void test_bare_assembly(void **state)
+TEST_WITH(bare_assembly, fixture_init, stop_and_deinit)
 {
     const struct fixture *f = *state;
     struct tally tally = {0};
@@ -115,7 +115,7 @@ static void test_bare_assembly(void **state)
 }
 
 /* musl says nothing of itself: what it called is right, and it is the end. Its signal trampoline is known by its bytes. */
-static void test_musl(void **state)
+TEST_WITH(musl, fixture_init, stop_and_deinit)
 {
     static const char *const kinds[] = {"-O2", "-O2 -static", "-O2 -mstackrealign -static", "-O1 -fno-omit-frame-pointer"};
     const struct fixture *f = *state;
@@ -150,7 +150,7 @@ static const char greenlet[] =
     "F void starter(void) { void **frame = (void **)__builtin_frame_address(0); frame[1] = (void *)0x10; bootstrap(1); }\n"
     "int main(void) { starter(); return behind(1); }\n";
 
-static void test_greenlet(void **state)
+TEST_WITH(greenlet, fixture_init, stop_and_deinit)
 {
     static const struct {
         const char *name, *flags;
@@ -174,16 +174,4 @@ static void test_greenlet(void **state)
         assert_int_equal(tally.differing, 0);
         assert_in_range(tally.frames, cases[i].frames, cases[i].frames + (cases[i].end != LOSS_complete));
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_greenlet, fixture_init, stop_and_deinit),
-        cmocka_unit_test_setup_teardown(test_realigned, fixture_init, stop_and_deinit),
-        cmocka_unit_test_setup_teardown(test_bare_assembly, fixture_init, stop_and_deinit),
-        cmocka_unit_test_setup_teardown(test_musl, fixture_init, stop_and_deinit),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

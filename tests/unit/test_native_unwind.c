@@ -90,14 +90,13 @@ static void place_alloca_30000(void)
 {
     place_alloca(30000);
 }
-static void test_places(void **state)
+TEST_WITH(places, NULL, stop_running)
 {
     static void (*const places[])(void) = {place_recursion_50, place_recursion_900, place_alloca_1000, place_alloca_30000,
                                            place_aligned_100, place_red_zone_100, place_signal, place_qsort,
                                            place_thread};
     struct tally tally = {0};
 
-    (void)state;
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
         pid_t pid, tid = start(places[i], &pid);
         struct subject *s = subject_create(pid);
@@ -134,20 +133,18 @@ static void step_through(const char *name, void (*place)(void), int steps)
     assert_int_equal(tally.complete, tally.stacks);
 }
 
-static void test_steps(void **state)
+TEST_WITH(steps, NULL, stop_running)
 {
-    (void)state;
     step_through("steps through qsort", place_qsort, 3000);
     step_through("steps out of a signal handler", place_signal, 300);
     step_through("steps through the resolver and the vdso", place_resolver, 8000);
 }
 
-static void test_made_code(void **state)
+TEST_WITH(made_code, NULL, stop_running)
 {
     static void (*const places[])(void) = {place_trampoline_312, place_trampoline_313, place_frame_pointer};
     static struct native_frame frames[NATIVE_MAX];
 
-    (void)state;
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
         pid_t pid, tid = start(places[i], &pid);
         struct subject *s = subject_create(pid);
@@ -176,13 +173,12 @@ static void test_made_code(void **state)
 
 /* ---- trouble ---- */
 
-static void test_faults(void **state)
+TEST_WITH(faults, NULL, stop_running)
 {
     static struct native_frame whole[NATIVE_MAX], frames[NATIVE_MAX];
     pid_t pid, tid = start(place_recursion_50, &pid);
     struct subject *s = subject_create(pid);
 
-    (void)state;
     take_snapshot(s, tid);
     run_native(s, whole);
     uint32_t count = s->native_unwind.count;
@@ -233,7 +229,7 @@ static int read_noise(void *ctx, void *out, uint32_t len_bytes, uint64_t address
     return 0;
 }
 
-static void test_noise(void **state)
+TEST_WITH(noise, NULL, stop_running)
 {
     static struct native_frame frames[NATIVE_MAX];
     pid_t pid, tid = start(place_qsort, &pid);
@@ -242,7 +238,6 @@ static void test_noise(void **state)
     struct native_unwind *u = &s->native_unwind;
     uint32_t ends[LOSS_LIMIT] = {0};
 
-    (void)state;
     take_snapshot(s, tid);
     for (int round = 0; round < 50000; round++) {
         for (int i = 0; i < 17; i++)
@@ -320,41 +315,20 @@ static void check_python(const char *python)
     assert_int_equal(tally.complete, tally.stacks);
 }
 
-static void test_system_python(void **state)
+TEST_WITH(system_python, NULL, stop_running)
 {
-    (void)state;
     check_python("/usr/bin/python3");
 }
 
-static void test_python_38(void **state)
+TEST_WITH(python_38, NULL, stop_running)
 {
-    (void)state;
     check_python(pyenv_path("3.8.18/bin/python3.8"));
 }
-static void test_python_311(void **state)
+TEST_WITH(python_311, NULL, stop_running)
 {
-    (void)state;
     check_python(pyenv_path("3.11.7/bin/python3.11"));
 }
-static void test_python_313(void **state)
+TEST_WITH(python_313, NULL, stop_running)
 {
-    (void)state;
     check_python(pyenv_path("3.13.0/bin/python3.13"));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(test_places, stop_running),
-        cmocka_unit_test_teardown(test_steps, stop_running),
-        cmocka_unit_test_teardown(test_made_code, stop_running),
-        cmocka_unit_test_teardown(test_faults, stop_running),
-        cmocka_unit_test_teardown(test_noise, stop_running),
-        cmocka_unit_test_teardown(test_system_python, stop_running),
-        cmocka_unit_test_teardown(test_python_38, stop_running),
-        cmocka_unit_test_teardown(test_python_311, stop_running),
-        cmocka_unit_test_teardown(test_python_313, stop_running),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

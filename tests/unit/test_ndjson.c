@@ -67,10 +67,9 @@ static void setup_layers(struct synthetic *s)
     "\"labels\":{},\"stack\":2}\n"
 
 /* In one stream a stack comes before the first sample that has it. */
-static void test_one_stream(void **state)
+TEST(one_stream)
 {
     struct synthetic s = {0};
-    (void)state;
 
     setup_layers(&s);
     expect(&s, "ndjson", plain, STACK_ROWS_1 SAMPLE_ROWS_1 STACK_ROWS_2 SAMPLE_ROWS_2);
@@ -94,12 +93,11 @@ static struct error *create_fake(struct emit_files *files, const char *path, FIL
 }
 
 /* Of two files one has the samples, the other the stacks. */
-static void test_two_files(void **state)
+TEST(two_files)
 {
     static const char *const names[][2] = {
         {"t.ndjson", "t.stacks.ndjson"}, {"t.json", "t.json.stacks.ndjson"}, {".ndjson", ".ndjson.stacks.ndjson"}};
     struct synthetic s = {0};
-    (void)state;
 
     setup_layers(&s);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -118,14 +116,13 @@ static void test_two_files(void **state)
 }
 
 /* Where the second file is, is said. */
-static void test_remark(void **state)
+TEST(remark)
 {
     struct synthetic s = {0};
     struct fake_files f = {.files = {.folder = "/tmp/", .name = "t.ndjson", .create = create_fake}};
     struct emit_options options = plain;
     const struct emitter *emitter = emitter_find("ndjson");
     void *emitting = NULL;
-    (void)state;
 
     setup_layers(&s);
     OK(emitter->begin(&s.model, &options, stdout, &emitting));
@@ -142,11 +139,10 @@ static void test_remark(void **state)
 }
 
 /* The same stack is written once, and has one number. */
-static void test_stacks_are_distinct(void **state)
+TEST(stacks_are_distinct)
 {
     struct synthetic s = {0};
     size_t rows = 0;
-    (void)state;
 
     setup_small(&s);
     char *text = emit(&s, "ndjson", plain);
@@ -166,7 +162,7 @@ static void take_sample_of(void *state, uint32_t thread)
 }
 
 /* A row has the names of its time; threads whose numbers are a power of two apart do not take each other's. */
-static void test_names_change(void **state)
+TEST(names_change)
 {
     static const struct emit_capture capture = {.name = "t.bin", .hostname = "vm"};
     static const struct emit_label_set no_labels = {0};
@@ -176,7 +172,6 @@ static void test_names_change(void **state)
     char long_name[2000], *text = NULL;
     size_t len, row = 0;
     void *emitter = NULL;
-    (void)state;
 
     setup_one(&s);
     memset(long_name, 'x', sizeof long_name);
@@ -211,7 +206,7 @@ static void test_names_change(void **state)
 }
 
 /* What the clocks say may be missing or made up. */
-static void test_times(void **state)
+TEST(times)
 {
     static const struct {
         struct emit_capture clocks;
@@ -221,7 +216,6 @@ static void test_times(void **state)
         {{.realtime_ns = 1, .monotonic_ns = 10000001001}, "\"time\":\"1970-01-01T00:00:00.000000Z\""},
         {{.realtime_ns = UINT64_MAX, .monotonic_ns = 10000001000}, "\"time\":\"2554-07-21T23:34:33.709551Z\""},
     };
-    (void)state;
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct synthetic s = {0};
@@ -236,10 +230,9 @@ static void test_times(void **state)
 }
 
 /* Page faults are bytes, and their number is not lost. */
-static void test_faults(void **state)
+TEST(faults)
 {
     struct synthetic s = {0};
-    (void)state;
 
     setup_one(&s);
     uint32_t event = synthetic_event(&s, "page-faults", "bytes", false);
@@ -250,7 +243,7 @@ static void test_faults(void **state)
 }
 
 /* The value of a text is exact, whatever is in it, and the text does nothing to a terminal. */
-static void test_text_from_elsewhere(void **state)
+TEST(text_from_elsewhere)
 {
     static const char *const cases[][2] = {
         {"", "\"\""},
@@ -262,7 +255,6 @@ static void test_text_from_elsewhere(void **state)
         {"\xff" "a\xe2\x80", "\"\xef\xbf\xbd" "a\xef\xbf\xbd\xef\xbf\xbd\""},
         {"\xed\xa0\x80", "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\""}, /* half of a pair is no UTF-8 */
     };
-    (void)state;
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct buf out = {0};
@@ -273,11 +265,10 @@ static void test_text_from_elsewhere(void **state)
 }
 
 /* Every row of a profile with odd names is an object of its own, with the members of its type. */
-static void test_rows(void **state)
+TEST(rows)
 {
     struct synthetic s = {0};
     size_t samples = 0, members[2] = {0};
-    (void)state;
 
     synthetic_demo(&s, 500);
     char *text = emit(&s, "ndjson", plain), *rest = text;
@@ -300,7 +291,7 @@ static void test_rows(void **state)
 }
 
 /* What is kept of the stacks that were written counts in the limits; what was not written takes nothing. */
-static void test_memory(void **state)
+TEST(memory)
 {
     enum { STACKS = 4000 };
     struct synthetic s = {0};
@@ -309,7 +300,6 @@ static void test_memory(void **state)
     const struct emitter *emitter = emitter_find("ndjson");
     uint32_t stack = EMIT_NO_STACK, first;
     void *emitting = NULL;
-    (void)state;
 
     setup_layers(&s);
     uint32_t frame = synthetic_python(&s, "f", "f.py", 1, 1, 1);
@@ -331,22 +321,4 @@ static void test_memory(void **state)
     assert_int_equal(limits.memory_used, 0);
     assert_int_equal(fclose(out), 0);
     synthetic_deinit(&s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one_stream),
-        cmocka_unit_test(test_two_files),
-        cmocka_unit_test(test_remark),
-        cmocka_unit_test(test_stacks_are_distinct),
-        cmocka_unit_test(test_names_change),
-        cmocka_unit_test(test_times),
-        cmocka_unit_test(test_faults),
-        cmocka_unit_test(test_text_from_elsewhere),
-        cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_memory),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

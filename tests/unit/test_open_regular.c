@@ -111,7 +111,7 @@ static const char *text_at(int dir, const char *path, enum open_links links)
     return text;
 }
 
-static void test_paths(void **state)
+TEST_WITH(paths, scene_init, scene_deinit)
 {
     const struct scene *s = *state;
     static const char *const deep[] = {"a/b/deep", "/a/b/deep", "//a/./b//deep", "a/../a/b/../b/deep", "../../a/b/deep",
@@ -137,7 +137,7 @@ static void test_paths(void **state)
     assert_int_equal(errno, ENAMETOOLONG);
 }
 
-static void test_links(void **state)
+TEST_WITH(links, scene_init, scene_deinit)
 {
     const struct scene *s = *state;
     char path[PATH_MAX];
@@ -167,7 +167,7 @@ static void test_links(void **state)
 }
 
 /* Links and ".." lead wherever they lead, but not to /dev. */
-static void test_outside(void **state)
+TEST_WITH(outside, scene_init, scene_deinit)
 {
     const struct scene *s = *state;
     char path[PATH_MAX];
@@ -219,7 +219,7 @@ static int try_without_proc(const struct scene *s)
     return 0;
 }
 
-static void test_without_proc(void **state)
+TEST_WITH(without_proc, scene_init, scene_deinit)
 {
     const struct scene *s = *state;
     char path[PATH_MAX];
@@ -240,7 +240,7 @@ static void test_without_proc(void **state)
 }
 
 /* Opening a FIFO for reading lets its writer go on; opening one for writing fails while nobody reads it. */
-static void test_what_is_refused(void **state)
+TEST_WITH(what_is_refused, scene_init, scene_deinit)
 {
     const struct scene *s = *state;
     char path[PATH_MAX];
@@ -269,7 +269,7 @@ static void test_what_is_refused(void **state)
 }
 
 /* Folders that their owner, their group or everybody may search, asked for by users who are none of us. */
-static void test_whose_folders(void **state)
+TEST_WITH(whose_folders, scene_init, scene_deinit)
 {
     const struct scene *s = *state;
     struct stat st;
@@ -325,13 +325,12 @@ static bool opens(const char *name, uint32_t user)
     return fd >= 0;
 }
 
-static void test_own_file(void **state)
+TEST(own_file)
 {
     char path[64], other[64];
     struct stat st;
     uint32_t user = own_user();
 
-    (void)state;
     if (user == OWN_FILE_NO_USER || lstat("/tmp", &st) || !S_ISDIR(st.st_mode))
         skip();
     strcpy(path, "/tmp/pycap-own-XXXXXX");
@@ -379,14 +378,13 @@ static void try_mounts(const char *name, const char *path, uint32_t user, char g
 }
 
 /* Another file that is bound over it is not the process's, not even if it has the same owner. */
-static void test_mounted_over(void **state)
+TEST(mounted_over)
 {
     char path[64], kept[80], got[4] = {0};
     uint32_t user = own_user();
     int answer[2], status;
     struct stat st;
 
-    (void)state;
     if (user == OWN_FILE_NO_USER || lstat("/tmp", &st) || !S_ISDIR(st.st_mode))
         skip();
     strcpy(path, "/tmp/pycap-own-XXXXXX");
@@ -415,13 +413,12 @@ static void test_mounted_over(void **state)
 }
 
 /* A process whose user ids differ acts for nobody. */
-static void test_changed_user(void **state)
+TEST(changed_user)
 {
     int ready[2], hold[2];
     uint32_t user = 0;
     char byte = 0;
 
-    (void)state;
     assert_int_equal(pipe(ready), 0);
     assert_int_equal(pipe(hold), 0);
     pid_t pid = fork();
@@ -443,21 +440,4 @@ static void test_changed_user(void **state)
         skip();
     assert_true(known);
     assert_int_equal(user, OWN_FILE_NO_USER);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_paths, scene_init, scene_deinit),
-        cmocka_unit_test_setup_teardown(test_links, scene_init, scene_deinit),
-        cmocka_unit_test_setup_teardown(test_outside, scene_init, scene_deinit),
-        cmocka_unit_test_setup_teardown(test_without_proc, scene_init, scene_deinit),
-        cmocka_unit_test_setup_teardown(test_what_is_refused, scene_init, scene_deinit),
-        cmocka_unit_test_setup_teardown(test_whose_folders, scene_init, scene_deinit),
-        cmocka_unit_test(test_own_file),
-        cmocka_unit_test(test_mounted_over),
-        cmocka_unit_test(test_changed_user),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

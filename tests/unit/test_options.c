@@ -71,12 +71,11 @@ static const char *read_line(struct target *target, int *rest, const char *line)
     return text;
 }
 
-static void test_values(void **state)
+TEST(values)
 {
     struct target t;
     int rest;
 
-    (void)state;
     assert_string_equal(read_line(&t, &rest, "-t word --number=7 --size 2k --on -x --colour green -gg -- rest"),
                         "--off and --on exclude each other");
     assert_string_equal(read_line(&t, &rest, "-t x --number=7 --size 2K --on -c green -gg word --text no"), "");
@@ -91,12 +90,11 @@ static void test_values(void **state)
 }
 
 /* An argument that may be left out belongs to its option only behind "=" or right behind the letter. */
-static void test_bare(void **state)
+TEST(bare)
 {
     struct target t;
     int rest;
 
-    (void)state;
     assert_string_equal(read_line(&t, &rest, "--level word"), "");
     assert_string_equal(t.level, "bare");
     assert_int_equal(rest, 2);
@@ -108,13 +106,12 @@ static void test_bare(void **state)
     assert_string_equal(t.level, "4");
 }
 
-static void test_lists(void **state)
+TEST(lists)
 {
     struct target t = {0};
     char *argv[] = {"program", "--ids", "1,2", "--add", "a", "--ids", "2,3", "--add", "b", NULL};
     int rest;
 
-    (void)state;
     assert_null(options_read(rows, 9, argv, false, &t, &rest));
     assert_int_equal(t.numbers.count, 3);
     assert_int_equal(t.numbers.data[2], 3);
@@ -124,7 +121,7 @@ static void test_lists(void **state)
     VEC_DEINIT(&t.numbers);
 }
 
-static void test_refused(void **state)
+TEST(refused)
 {
     static const char *const cases[][2] = {
         {"--nope", "unknown option --nope"},
@@ -160,18 +157,16 @@ static void test_refused(void **state)
     struct target t;
     int rest;
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         assert_string_equal(read_line(&t, &rest, cases[i][0]), cases[i][1]);
 }
 
-static void test_help(void **state)
+TEST(help)
 {
     char *text = NULL;
     size_t len;
     FILE *out = open_memstream(&text, &len);
 
-    (void)state;
     assert_non_null(out);
     options_print(rows, out);
     assert_int_equal(fclose(out), 0);
@@ -188,17 +183,4 @@ static void test_help(void **state)
                               "  -g                    a letter only\n"
                               "  -l, --level[=N]       how much\n");
     free(text);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values),
-        cmocka_unit_test(test_bare),
-        cmocka_unit_test(test_lists),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_help),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,12 +25,11 @@ static struct error *parse(const char *line, char *copy, struct options *o)
 
 #define HTTP "push --pyroscope http://h:4040 "
 
-static void test_defaults(void **state)
+TEST(defaults)
 {
     struct options o;
     char copy[400];
 
-    (void)state;
     OK(parse(HTTP "a.bin folder", copy, &o));
     assert_int_equal(o.command, COMMAND_PUSH);
     assert_string_equal(options_command_name(&o), "pysym push");
@@ -48,12 +47,11 @@ static void test_defaults(void **state)
     options_deinit(&o);
 }
 
-static void test_values(void **state)
+TEST(values)
 {
     struct options o;
     char copy[400];
 
-    (void)state;
     OK(parse("push a.bin --parca https://h/x/ -v --window 60s --follow --state s --status t --label a={comm} --label host=", copy, &o));
     assert_string_equal(o.push.store->name, "parca");
     assert_string_equal(o.push.url, "https://h/x/");
@@ -86,12 +84,11 @@ static void test_values(void **state)
 }
 
 /* The state of a systemd unit; a variable of several folders names them with colons. */
-static void test_state(void **state)
+TEST(state)
 {
     struct options o;
     char copy[400];
 
-    (void)state;
     setenv("STATE_DIRECTORY", "/var/lib/one:/var/lib/two", 1);
     OK(parse(HTTP "--follow d", copy, &o));
     assert_string_equal(o.push.state, "/var/lib/one/push.state");
@@ -105,7 +102,7 @@ static void test_state(void **state)
     unsetenv("STATE_DIRECTORY");
 }
 
-static void test_refused(void **state)
+TEST(refused)
 {
     static const struct {
         const char *line, *error;
@@ -161,7 +158,6 @@ static void test_refused(void **state)
         {"posh", "there is no file posh: did you mean pysym push"},
     };
 
-    (void)state;
     unsetenv("STATE_DIRECTORY");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct options o;
@@ -178,7 +174,7 @@ static void test_refused(void **state)
 }
 
 /* Every option that push takes is shown, and no other. */
-static void test_help(void **state)
+TEST(help)
 {
     static const char *const shown[] = {"--pyroscope URL", "--follow", "--label NAME=RULE", "--password-file FILE", "--focus RE", "--max-memory SIZE"};
     static const char *const not_shown[] = {"--debuginfod", "--format", "--split", "--budget", "--strict", "a file for each 15s"};
@@ -186,7 +182,6 @@ static void test_help(void **state)
     char copy[400], *text = NULL;
     size_t len;
 
-    (void)state;
     OK(parse("push --help", copy, &o));
     assert_true(o.help);
     FILE *out = open_memstream(&text, &len);
@@ -203,12 +198,4 @@ static void test_help(void **state)
     }
     free(text);
     options_deinit(&o);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_defaults), cmocka_unit_test(test_values), cmocka_unit_test(test_state),
-                                       cmocka_unit_test(test_refused), cmocka_unit_test(test_help)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -66,7 +66,7 @@ static void assert_tree(struct fixture *f, const char *expected)
     assert_string_equal(text, expected);
 }
 
-static void test_together(void **state)
+TEST_WITH(together, fixture_init, fixture_deinit)
 {
     struct fixture *f = *state;
     char out[512];
@@ -99,7 +99,7 @@ static void test_together(void **state)
     assert_int_equal(st.st_mode & 0777, 0640);
 }
 
-static void test_none(void **state)
+TEST_WITH(none, fixture_init, fixture_deinit)
 {
     struct fixture *f = *state;
     char out[512];
@@ -140,7 +140,7 @@ static void test_none(void **state)
     assert_tree(f, "./old/\n./old/file before\n./second/\n");
 }
 
-static void test_places(void **state)
+TEST_WITH(places, fixture_init, fixture_deinit)
 {
     struct fixture *f = *state;
     char out[512];
@@ -180,7 +180,7 @@ static void test_places(void **state)
 }
 
 /* Many files at a time, with few descriptors; and the start of one that is written last. */
-static void test_many(void **state)
+TEST_WITH(many, fixture_init, fixture_deinit)
 {
     struct fixture *f = *state;
     struct rlimit before, few;
@@ -217,7 +217,7 @@ static void test_many(void **state)
     assert_true(fixture_run(f, "[ \"$(cat d*/f* | wc -l)\" = 200 ] && [ \"$(cat d1/f199)\" = ' 199 of 199' ] && [ \"$(ls -A | wc -l)\" = 4 ]"));
 }
 
-static void test_limit(void **state)
+TEST_WITH(limit, fixture_init, fixture_deinit)
 {
     struct fixture *f = *state;
     char out[512];
@@ -247,7 +247,7 @@ static void test_limit(void **state)
 }
 
 /* On a pipe the part up to the limit is seen: of a text whole lines. */
-static void test_cut(void **state)
+TEST_WITH(cut, fixture_init, fixture_deinit)
 {
     struct fixture *f = *state;
     static const char *const expected[] = {"one\n", "one\ntw"};
@@ -278,7 +278,7 @@ static void test_cut(void **state)
 }
 
 /* A file that cannot be written is named, also when its writer has not said which it was. */
-static void test_blame(void **state)
+TEST_WITH(blame, fixture_init, fixture_deinit)
 {
     struct fixture *f = *state;
     struct rlimit before, small;
@@ -305,7 +305,7 @@ static void test_blame(void **state)
 }
 
 /* What a signal's handler removes, while a file is being written. */
-static void test_signal(void **state)
+TEST_WITH(signal, fixture_init, fixture_deinit)
 {
     struct fixture *f = *state;
     char out[512];
@@ -318,20 +318,4 @@ static void test_signal(void **state)
     output_files_remove(s);
     assert_tree(f, "");
     output_files_destroy(s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_together, fixture_init, fixture_deinit),
-        cmocka_unit_test_setup_teardown(test_none, fixture_init, fixture_deinit),
-        cmocka_unit_test_setup_teardown(test_places, fixture_init, fixture_deinit),
-        cmocka_unit_test_setup_teardown(test_many, fixture_init, fixture_deinit),
-        cmocka_unit_test_setup_teardown(test_limit, fixture_init, fixture_deinit),
-        cmocka_unit_test_setup_teardown(test_cut, fixture_init, fixture_deinit),
-        cmocka_unit_test_setup_teardown(test_blame, fixture_init, fixture_deinit),
-        cmocka_unit_test_setup_teardown(test_signal, fixture_init, fixture_deinit),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

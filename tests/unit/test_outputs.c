@@ -22,6 +22,7 @@ static char folder[32], trace[64], archive[64];
 static int make_folder(void **state)
 {
     (void)state;
+    signal(SIGPIPE, SIG_IGN);
     strcpy(folder, "/tmp/test_outputs.XXXXXX");
     snprintf(trace, sizeof trace, "%s/t.bin", mkdtemp(folder) ? folder : "");
     snprintf(archive, sizeof archive, "%s/t.tar", folder);
@@ -105,16 +106,14 @@ static void run_through(bool confine)
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no process is left */
 }
 
-static void test_run(void **state)
+TEST_WITH(run, make_folder, remove_folder)
 {
-    (void)state;
     run_through(false);
 }
 
 /* The same with all rights given up that this does not need. */
-static void test_run_confined(void **state)
+TEST_WITH(run_confined, make_folder, remove_folder)
 {
-    (void)state;
     run_through(true);
 }
 
@@ -162,17 +161,15 @@ static void figures(bool confine)
     free(text);
 }
 
-static void test_figures(void **state)
+TEST_WITH(figures, make_folder, remove_folder)
 {
-    (void)state;
     figures(false);
     figures(true);
 }
 
 /* Nobody waits for a pipe's reader, no link is followed, and the trace is not disturbed. */
-static void test_figures_fail(void **state)
+TEST_WITH(figures_fail, make_folder, remove_folder)
 {
-    (void)state;
     struct output_options o = options(true);
     char status[64];
     struct outputs *outputs;
@@ -212,9 +209,8 @@ static void test_figures_fail(void **state)
 }
 
 /* More than a socket holds at once. */
-static void test_large_block(void **state)
+TEST_WITH(large_block, make_folder, remove_folder)
 {
-    (void)state;
     size_t size = OUTPUT_PAYLOAD_MAX;
     uint8_t *block = malloc(size);
     struct output_options o = options(false);
@@ -236,9 +232,8 @@ static void test_large_block(void **state)
 }
 
 /* What goes wrong there is told as if it had happened here. */
-static void test_errors(void **state)
+TEST_WITH(errors, make_folder, remove_folder)
 {
-    (void)state;
     struct output_options o = options(false);
     struct outputs *outputs;
     struct archive_sink sink;
@@ -272,9 +267,8 @@ static pid_t writer_pid(void)
     return content(path, text, sizeof text) > 0 ? atoi(text) : 0;
 }
 
-static void test_writer_is_killed(void **state)
+TEST_WITH(writer_is_killed, make_folder, remove_folder)
 {
-    (void)state;
     struct output_options o = options(false);
     struct outputs *outputs;
 
@@ -347,9 +341,8 @@ static void end(const struct liar *l)
     assert_int_equal(status, 0);
 }
 
-static void test_out_of_order(void **state)
+TEST_WITH(out_of_order, make_folder, remove_folder)
 {
-    (void)state;
     struct output_options o = options(false);
     struct liar l = lie_to(&o);
 
@@ -369,9 +362,8 @@ static void test_out_of_order(void **state)
 }
 
 /* What is not a request ends it, and so does more than it may be asked to take. */
-static void test_not_a_request(void **state)
+TEST_WITH(not_a_request, make_folder, remove_folder)
 {
-    (void)state;
     const struct output_request_header headers[] = {
         {0, 0}, {OUTPUT_REQUESTS, 0}, {UINT32_MAX, 0}, {OUTPUT_WRITE, OUTPUT_PAYLOAD_MAX + 1}, {OUTPUT_WRITE, UINT32_MAX}};
 
@@ -387,9 +379,8 @@ static void test_not_a_request(void **state)
 }
 
 /* The reader is killed while it sends a block: the file ends with the one before. */
-static void test_half_a_block(void **state)
+TEST_WITH(half_a_block, make_folder, remove_folder)
 {
-    (void)state;
     const struct output_request_header h = {OUTPUT_WRITE, 100};
     struct output_options o = options(false);
     struct liar l = lie_to(&o);
@@ -405,9 +396,8 @@ static void test_half_a_block(void **state)
 }
 
 /* Nothing takes what is written to a pipe, and the reader of processes has gone. */
-static void test_nobody_is_left(void **state)
+TEST_WITH(nobody_is_left, make_folder, remove_folder)
 {
-    (void)state;
     static char block[1 << 20];
     struct output_options o = options(false);
 
@@ -421,9 +411,8 @@ static void test_nobody_is_left(void **state)
 }
 
 /* The same where the pipe was never opened to be read. */
-static void test_nobody_ever_came(void **state)
+TEST_WITH(nobody_ever_came, make_folder, remove_folder)
 {
-    (void)state;
     struct output_options o = options(false);
     struct output_reply reply;
 
@@ -434,27 +423,4 @@ static void test_nobody_ever_came(void **state)
     assert_int_equal(reply.kind, OUTPUT_WAITING);
     output_reply_deinit(&reply);
     end(&l);
-}
-
-#define WITH_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        WITH_FOLDER(test_run),
-        WITH_FOLDER(test_run_confined),
-        WITH_FOLDER(test_figures),
-        WITH_FOLDER(test_figures_fail),
-        WITH_FOLDER(test_large_block),
-        WITH_FOLDER(test_errors),
-        WITH_FOLDER(test_writer_is_killed),
-        WITH_FOLDER(test_out_of_order),
-        WITH_FOLDER(test_not_a_request),
-        WITH_FOLDER(test_half_a_block),
-        WITH_FOLDER(test_nobody_is_left),
-        WITH_FOLDER(test_nobody_ever_came),
-    };
-
-    signal(SIGPIPE, SIG_IGN);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Packed names beside a plain list of them, searched from end to end. */
-#include "capture/host/packed_symbols.h"
+#include "tests/unit/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "capture/host/packed_symbols.h"
 
 #define NAMES 20000
 #define BASE UINT64_C(0xffffffff81000000)
@@ -91,34 +89,30 @@ static void look(size_t count, unsigned out_of_order)
     packed_symbols_destroy(n);
 }
 
-static void test_in_order(void **state)
+TEST(in_order)
 {
-    (void)state;
     look(NAMES, 0);
 }
 
-static void test_out_of_order(void **state)
+TEST(out_of_order)
 {
-    (void)state;
     look(NAMES, 10);
     look(NAMES, 100);
 }
 
-static void test_few(void **state)
+TEST(few)
 {
-    (void)state;
     for (size_t count = 0; count < 5; count++)
         look(count, 50);
 }
 
 /* A name that is longer than any of the kernel's is cut, and its neighbours are found. */
-static void test_long(void **state)
+TEST(long)
 {
     struct packed_symbols *n = packed_symbols_create();
     struct packed_symbol name;
     char text[5000];
 
-    (void)state;
     memset(text, 'x', sizeof text);
     assert_true(packed_symbols_add(n, 100, "before", 6, NULL, 0));
     assert_true(packed_symbols_add(n, 200, text, sizeof text, NULL, 0));
@@ -136,12 +130,11 @@ static void test_long(void **state)
 }
 
 /* Addresses that come before those of the kernel, as on some machines, and the same one among both. */
-static void test_ties(void **state)
+TEST(ties)
 {
     struct packed_symbols *n = packed_symbols_create();
     struct packed_symbol name;
 
-    (void)state;
     assert_true(packed_symbols_add(n, 100, "first", 5, NULL, 0));
     assert_true(packed_symbols_add(n, 100, "alias", 5, NULL, 0));
     assert_true(packed_symbols_add(n, 200, "second", 6, NULL, 0));
@@ -157,14 +150,4 @@ static void test_ties(void **state)
     assert_string_equal(name.module, "m");
     assert_false(packed_symbols_find(n, 39, &name));
     packed_symbols_destroy(n);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_in_order), cmocka_unit_test(test_out_of_order), cmocka_unit_test(test_few),
-        cmocka_unit_test(test_long),     cmocka_unit_test(test_ties),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -152,11 +152,10 @@ static void assert_parts(struct scene *c, const char *expected)
     synthetic_deinit(&c->s);
 }
 
-static void test_owners(void **state)
+TEST(owners)
 {
     struct scene c;
 
-    (void)state;
     scene_init(&c, PARTS_BY_PROCESS, 0, 1);
     intern_id(&c.weighed.differ, "", 0, NULL);
     sample(&c, 2, 0, 1);
@@ -171,11 +170,10 @@ static void test_owners(void **state)
     assert_parts(&c, "1/2 0..25 1 x 3\n0/0 0..25 1 x 3\n0/1 0..25 1 x 3\n");
 }
 
-static void test_windows(void **state)
+TEST(windows)
 {
     struct scene c;
 
-    (void)state;
     scene_init(&c, PARTS_BY_NOTHING, 10 * S, 1);
     sample(&c, 0, 0, 0);
     sample(&c, 0, 0, 9999);
@@ -193,11 +191,10 @@ static void test_windows(void **state)
 }
 
 /* Windows of two hosts are those of real time, and the first file's wait for the second. */
-static void test_clocks(void **state)
+TEST(clocks)
 {
     struct scene c;
 
-    (void)state;
     scene_init(&c, PARTS_BY_THREAD, 10 * S, 2);
     sample(&c, 0, 0, 1000);
     sample(&c, 0, 0, 21000);
@@ -218,13 +215,12 @@ static void test_clocks(void **state)
 }
 
 /* A trace of a few samples over a thousand years does not make a million files. */
-static void test_too_many(void **state)
+TEST(too_many)
 {
     struct scene c;
     struct error *err = NULL;
     uint32_t i;
 
-    (void)state;
     scene_init(&c, PARTS_BY_NOTHING, S, 1);
     struct limits limits = {.memory_max = 1 << 20, .work_max = UINT64_MAX};
     parts_emitter.destroy(c.parts);
@@ -247,12 +243,11 @@ static void test_too_many(void **state)
 }
 
 /* What each part keeps of all events counts in the limits. */
-static void test_many_events(void **state)
+TEST(many_events)
 {
     struct scene c;
     struct limits limits = {.memory_max = 1 << 20, .work_max = UINT64_MAX};
 
-    (void)state;
     scene_init(&c, PARTS_BY_THREAD, 0, 1);
     parts_emitter.destroy(c.parts);
     for (int i = 0; i < 15000; i++)
@@ -318,12 +313,11 @@ static void lose(struct scene *c, uint64_t since_start_ms, const char *name, con
 }
 
 /* Windows end in their order, whichever part began first, and each is followed by what was lost in it. */
-static void test_series(void **state)
+TEST(series)
 {
     struct limits limits = {.memory_max = 1 << 20, .work_max = UINT64_MAX};
     struct scene c;
 
-    (void)state;
     begin_series(&c, &limits);
     sample(&c, 1, 0, 10500);
     sample(&c, 0, 0, 9000);
@@ -346,12 +340,11 @@ static void test_series(void **state)
 }
 
 /* Of a window without samples the losses come all the same; memory for them is counted. */
-static void test_losses(void **state)
+TEST(losses)
 {
     struct limits limits = {.memory_max = 1 << 20, .work_max = UINT64_MAX};
     struct scene c;
 
-    (void)state;
     begin_series(&c, &limits);
     sample(&c, 0, 0, 1000);
     lose(&c, 15000, "ring_full", "", 1);
@@ -406,7 +399,7 @@ static void assert_name(struct fixture *f, const char *called, const char *expec
     synthetic_deinit(&s);
 }
 
-static void test_names(void **state)
+TEST_WITH(names, fixture_init, fixture_deinit)
 {
     struct fixture *f = *state;
     char longer[300], cut[80];
@@ -437,7 +430,7 @@ static void test_names(void **state)
 }
 
 /* Equal names, windows of parts of a second, an extension that is not the format's, and the longest name. */
-static void test_files(void **state)
+TEST_WITH(files, fixture_init, fixture_deinit)
 {
     struct fixture *f = *state;
     struct synthetic s = {0};
@@ -473,19 +466,4 @@ static void test_files(void **state)
     assert_int_equal(err->code, ERROR_USAGE);
     error_destroy(err);
     synthetic_deinit(&s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_owners),
-        cmocka_unit_test(test_windows),
-        cmocka_unit_test(test_clocks),
-        cmocka_unit_test(test_too_many),
-        cmocka_unit_test(test_many_events), cmocka_unit_test(test_series), cmocka_unit_test(test_losses),
-        cmocka_unit_test_setup_teardown(test_names, fixture_init, fixture_deinit),
-        cmocka_unit_test_setup_teardown(test_files, fixture_init, fixture_deinit),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

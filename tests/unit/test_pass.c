@@ -121,7 +121,7 @@ static void write_trace(char path[64], int *fd)
 
 static const struct sample_filter_options all = {0};
 
-static void test_order_of_calls(void **state)
+TEST(order_of_calls)
 {
     char path[64], log[256] = "";
     struct listener a = {.name = 'a', .log = log}, b = {.name = 'b', .log = log};
@@ -129,7 +129,6 @@ static void test_order_of_calls(void **state)
     struct pass p;
     int fd;
 
-    (void)state;
     write_trace(path, &fd);
     input_init(&inputs[0], path);
     input_init(&inputs[1], path);
@@ -148,7 +147,7 @@ static void test_order_of_calls(void **state)
     close(fd);
 }
 
-static void test_enough_and_errors(void **state)
+TEST(enough_and_errors)
 {
     char path[64], log[256] = "";
     struct listener greedy = {.name = 'g', .log = log}, modest = {.name = 'm', .log = log, .enough = 1};
@@ -156,7 +155,6 @@ static void test_enough_and_errors(void **state)
     struct pass p;
     int fd;
 
-    (void)state;
     write_trace(path, &fd);
     input_init(&inputs[0], path);
     input_init(&inputs[1], path);
@@ -205,7 +203,7 @@ static void leave(void *state)
     (void)state;
 }
 
-static void test_wants(void **state)
+TEST(wants)
 {
     const struct resolver_options options = {0};
     struct resolver *resolver;
@@ -213,7 +211,6 @@ static void test_wants(void **state)
     char path[64];
     int fd;
 
-    (void)state;
     write_trace(path, &fd);
     input_init(&input, path);
     OK(resolver_create(&options, &resolver));
@@ -246,11 +243,10 @@ static struct error *count_epoch(void *own, struct pass *p)
 }
 
 /* Who reads a stream for days makes resolvers one after the other, which have to leave nothing in the account of memory. */
-static void test_memory_is_given_back(void **state)
+TEST(memory_is_given_back)
 {
     static const char *const traces[] = {"testdata/waiting/flaskr.trace", "testdata/traces/3.13-shared.trace"};
     const struct consumer consumer = {.wants = CONSUMER_STACKS, .sample = no_sample, .destroy = leave};
-    (void)state;
 
     for (size_t i = 0; i < sizeof traces / sizeof *traces; i++) {
         struct file_limits limits;
@@ -275,14 +271,4 @@ static void test_memory_is_given_back(void **state)
         resolver_destroy(resolver);
         assert_int_equal(limits.limits.memory_used, 0);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_order_of_calls),     cmocka_unit_test(test_enough_and_errors),
-        cmocka_unit_test(test_wants),              cmocka_unit_test(test_memory_is_given_back),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,11 +2,10 @@
 /* The perf.data that pysym writes, read byte by byte: records, call chains, made-up addresses, hostile names. */
 #include "tests/unit/perf_data_fixture.h"
 
-static void test_small(void **state)
+TEST(small)
 {
     struct written w;
 
-    (void)state;
     setup_profile(&w);
     w.s.processes.data[0].cgroup = "/system.slice/shop.service";
     uint32_t main_frame = synthetic_python(&w.s, "<module>", "/srv/x.py", 1, 1, 1);
@@ -57,7 +56,7 @@ static void test_small(void **state)
 }
 
 /* Where a binary lies depends on its program headers; a caller's address is that of its call. */
-static void test_native(void **state)
+TEST(native)
 {
     static const struct emit_segment fixed[] = {{0x400000, 0, 0x1000, 0x1000, 4}, {0x401000, 0x1000, 0x2345, 0x2345, 5}},
                                      relocatable[] = {{0, 0, 0x800, 0x800, 4}, {0x2800, 0x1800, 0x900, 0x900, 5}},
@@ -93,7 +92,6 @@ static void test_native(void **state)
     struct written w;
     struct perf_data_record r;
 
-    (void)state;
     setup_profile(&w);
     w.s.model.mappings = mappings;
     w.s.model.mapping_count = sizeof mappings / sizeof *mappings;
@@ -134,7 +132,7 @@ static void test_native(void **state)
 }
 
 /* Of binaries with one path only the first is known to readers by it: one may be gone, as when it was updated. */
-static void test_path_of_two_binaries(void **state)
+TEST(path_of_two_binaries)
 {
     static const struct emit_segment segments[] = {{0, 0, 0x2000, 0x2000, 5}};
     static const char path[] = "/usr/bin/python3", gone[] = "/usr/bin/python3 (deleted)";
@@ -144,7 +142,6 @@ static void test_path_of_two_binaries(void **state)
         {.path = gone, .build_id = (const uint8_t *)"c", .build_id_len = 1, .segments = segments, .segment_count = 1}};
     struct written w;
 
-    (void)state;
     setup_profile(&w);
     w.s.model.mappings = mappings;
     w.s.model.mapping_count = 3;
@@ -164,13 +161,12 @@ static void test_path_of_two_binaries(void **state)
 }
 
 /* Readers add what was inlined to the frame that it was inlined into; if that one is hidden, they cannot. */
-static void test_inlined(void **state)
+TEST(inlined)
 {
     static const struct emit_segment segments[] = {{0, 0, 0x2000, 0x2000, 5}};
     static const struct emit_mapping mapping = {.path = "/lib/l.so", .segments = segments, .segment_count = 1};
     struct written w;
 
-    (void)state;
     setup_profile(&w);
     w.s.model.mappings = &mapping;
     w.s.model.mapping_count = 1;
@@ -205,7 +201,7 @@ static void test_inlined(void **state)
 }
 
 /* Where native names travel, native frames and what was inlined into them are in an image of their binary. */
-static void test_native_names(void **state)
+TEST(native_names)
 {
     static const struct emit_segment segments[] = {{0, 0, 0x2000, 0x2000, 5}};
     static const struct emit_mapping mapping = {.path = "/lib/l.so", .segments = segments, .segment_count = 1};
@@ -215,7 +211,6 @@ static void test_native_names(void **state)
     const uint8_t *data = NULL;
     size_t len_bytes = 0;
 
-    (void)state;
     setup_profile(&w);
     w.options.native_names = true;
     w.s.model.mappings = &mapping;
@@ -247,11 +242,10 @@ static void test_native_names(void **state)
 }
 
 /* Marks tell the kernel's addresses from those of programs, wherever they stand. */
-static void test_kernel(void **state)
+TEST(kernel)
 {
     struct written w;
 
-    (void)state;
     setup_profile(&w);
     uint32_t python = synthetic_python(&w.s, "f", "x.py", 1, 1, 1);
     uint32_t entry = synthetic_kernel(&w.s, "do_syscall_64", "[kernel.kallsyms]", 0xffffffff81000010, 0x10);
@@ -274,12 +268,11 @@ static void test_kernel(void **state)
     teardown_profile(&w);
 }
 
-static void test_deep(void **state)
+TEST(deep)
 {
     static const uint32_t depths[] = {127, 128, 900, 20000};
     struct written w;
 
-    (void)state;
     for (size_t i = 0; i < sizeof depths / sizeof *depths; i++) {
         char expected[64];
         setup_profile(&w);
@@ -303,12 +296,11 @@ static void test_deep(void **state)
 }
 
 /* An image that has another program, and threads whose names change. */
-static void test_names_over_time(void **state)
+TEST(names_over_time)
 {
     struct written w;
     struct perf_data_record r;
 
-    (void)state;
     setup_profile(&w);
     uint32_t after = synthetic_process(&w.s, 100, "sleep");
     synthetic_thread(&w.s, after, 100, "sleep");
@@ -328,14 +320,13 @@ static void test_names_over_time(void **state)
 }
 
 /* Names of the target are cut and made safe; nothing breaks a record. */
-static void test_hostile_names(void **state)
+TEST(hostile_names)
 {
     static char long_name[10001];
     static const char *const names[] = {"", "\n\x1b[31m", "a;b %s%n", "\xff\xfe", long_name, "#", "  "};
     struct written w;
     struct perf_data_record r;
 
-    (void)state;
     memset(long_name, 'x', sizeof long_name - 1);
     memcpy(long_name + 254, "\xc3\xa4", 2); /* a character where the name is cut */
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -360,11 +351,10 @@ static void test_hostile_names(void **state)
     }
 }
 
-static void test_rounds(void **state)
+TEST(rounds)
 {
     struct written w;
 
-    (void)state;
     setup_profile(&w);
     for (int i = 0; i < 2500; i++)
         add_sample(&w, EMIT_NO_STACK);
@@ -374,11 +364,10 @@ static void test_rounds(void **state)
     teardown_profile(&w);
 }
 
-static void test_same_bytes(void **state)
+TEST(same_bytes)
 {
     struct written one = {.options = {.name = "test", .exporter = "pysym test"}}, two = one;
 
-    (void)state;
     synthetic_demo(&one.s, 3000);
     synthetic_demo(&two.s, 3000);
     write_out(&one);
@@ -395,12 +384,11 @@ static void test_same_bytes(void **state)
 }
 
 /* A full disk is an error. */
-static void test_no_space(void **state)
+TEST(no_space)
 {
     static const size_t sizes[] = {50, 5000, 100000};
     struct written w = {.options = {.name = "test", .exporter = "pysym test"}};
 
-    (void)state;
     synthetic_demo(&w.s, 3000);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         w.files.most_bytes = sizes[i];
@@ -414,24 +402,4 @@ static void test_no_space(void **state)
     }
     w.files = (struct memory_files){0};
     teardown_profile(&w);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_small),
-        cmocka_unit_test(test_native),
-        cmocka_unit_test(test_path_of_two_binaries),
-        cmocka_unit_test(test_inlined),
-        cmocka_unit_test(test_native_names),
-        cmocka_unit_test(test_kernel),
-        cmocka_unit_test(test_deep),
-        cmocka_unit_test(test_names_over_time),
-        cmocka_unit_test(test_hostile_names),
-        cmocka_unit_test(test_rounds),
-        cmocka_unit_test(test_same_bytes),
-        cmocka_unit_test(test_no_space),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

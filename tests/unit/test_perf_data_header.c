@@ -3,7 +3,7 @@
 #include "tests/unit/perf_data_fixture.h"
 
 /* The type and config of each event that pycap knows; others are as perf's own offcpu-time. */
-static void test_events(void **state)
+TEST(events)
 {
     static const struct {
         const char *name;
@@ -32,7 +32,6 @@ static void test_events(void **state)
                                          .recorder = "", .rates = rates, .rate_count = 2, .losses = losses, .loss_count = 3};
     struct written w;
 
-    (void)state;
     setup_profile(&w);
     w.s.model.captures = &capture;
     w.s.model.capture_count = 1;
@@ -72,13 +71,12 @@ static void test_events(void **state)
     teardown_profile(&w);
 }
 
-static void test_empty(void **state)
+TEST(empty)
 {
     struct written w = {.options = {.name = "test", .exporter = "pysym test"}};
     const uint8_t *data = NULL;
     size_t len_bytes = 0;
 
-    (void)state;
     write_out(&w);
     assert_int_equal(w.reader.event_count, 1);
     assert_int_equal(count(&w, PERF_RECORD_MMAP), 1);
@@ -93,7 +91,7 @@ static void test_empty(void **state)
     teardown_profile(&w);
 }
 
-static void test_features(void **state)
+TEST(features)
 {
     const struct emit_capture capture = {.name = "t", .hostname = "vm", .kernel_release = "6.1", .machine = "x86_64",
                                          .cpu_model = "a CPU", .recorder = "pycap 0.2.0", .cpu_count = 12,
@@ -106,7 +104,6 @@ static void test_features(void **state)
     const uint8_t *data = NULL;
     size_t len_bytes = 0;
 
-    (void)state;
     setup_profile(&w);
     w.s.model.captures = &capture;
     w.s.model.capture_count = 1;
@@ -133,15 +130,4 @@ static void test_features(void **state)
     assert_int_equal(data[6] | data[7] << 8, len_bytes);
     assert_string_equal((const char *)data + 36, "/out/perf.data.d/python-code");
     teardown_profile(&w);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_events),
-        cmocka_unit_test(test_empty),
-        cmocka_unit_test(test_features),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

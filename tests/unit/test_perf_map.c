@@ -29,11 +29,10 @@ static void assert_name(struct perf_map *m, uint64_t address, const char *name, 
     assert_int_equal(line->start, start);
 }
 
-static void test_lines(void **state)
+TEST(lines)
 {
     struct perf_map m = {0};
 
-    (void)state;
     assert_name(&m, 0x1000, NULL, 0);
     add(&m, "1000 10 f\n2000 20 Lapp/Main;::run(int) [opt]\r\n0x3000 0x8 hex\nABCDEF 1 upper\nfffffffffffffff0 f end");
     assert_name(&m, 0xfff, NULL, 0);
@@ -50,11 +49,10 @@ static void test_lines(void **state)
 }
 
 /* Memory is used again: what was written last is there. */
-static void test_last_counts(void **state)
+TEST(last_counts)
 {
     struct perf_map m = {0};
 
-    (void)state;
     add(&m, "1000 100 old\n1040 40 middle\n1050 10 inner\n2000 10 gone\n1ff0 30 over\n");
     assert_name(&m, 0x103f, "old", 0x1000);
     assert_name(&m, 0x1040, "middle", 0x1040);
@@ -66,11 +64,10 @@ static void test_last_counts(void **state)
 }
 
 /* The same file, longer: its lines are not read twice. Another file: they are. */
-static void test_again(void **state)
+TEST(again)
 {
     struct perf_map m = {0};
 
-    (void)state;
     add(&m, "1000 10 a\n");
     add(&m, "1000 10 a\n2000 10 b\n");
     assert_int_equal(m.lines.count, 2);
@@ -85,7 +82,7 @@ static void test_again(void **state)
     perf_map_deinit(&m);
 }
 
-static void test_bad_lines(void **state)
+TEST(bad_lines)
 {
     static const char *const bad[] = {
         "1000",          "1000 10",  "1000 10 ",          "x 10 f",    "1000 y f",  "1000 0 empty", "-1 10 f",
@@ -93,7 +90,6 @@ static void test_bad_lines(void **state)
     };
     struct perf_map m = {0};
 
-    (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         char text[64];
         snprintf(text, sizeof text, "%s\n", bad[i]);
@@ -107,12 +103,11 @@ static void test_bad_lines(void **state)
 }
 
 /* Every overlap against the plain answer: the last line that holds the address. */
-static void test_random(void **state)
+TEST(random)
 {
     enum { LINES = 300, SPAN = 2000 };
     unsigned seed = 7;
 
-    (void)state;
     for (int round = 0; round < 20; round++) {
         struct perf_map m = {0};
         unsigned start[LINES], size[LINES];
@@ -154,14 +149,13 @@ static void put_table(struct trace_writer *w, const char *process, uint32_t kind
 }
 
 /* Modules have other ids in each epoch; a process has one table over all of them. */
-static void test_tables_of_a_trace(void **state)
+TEST(tables_of_a_trace)
 {
     struct perf_maps all = {0};
     struct trace_writer *w;
     int fd = memfd_create("trace", MFD_CLOEXEC);
     char path[64];
 
-    (void)state;
     assert_true(fd >= 0);
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     assert_null(trace_writer_create(fd, path, NULL, 1, &w));
@@ -183,15 +177,4 @@ static void test_tables_of_a_trace(void **state)
     assert_null(perf_maps_read(&all, "-"));
     perf_maps_deinit(&all);
     close(fd);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lines),     cmocka_unit_test(test_last_counts), cmocka_unit_test(test_again),
-        cmocka_unit_test(test_bad_lines), cmocka_unit_test(test_random),
-        cmocka_unit_test(test_tables_of_a_trace),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -122,7 +122,7 @@ static struct found finish(struct world *w)
 }
 
 /* More tables than an epoch takes are written in several. */
-static void test_many_begin_epochs(void **state)
+TEST_WITH(many_begin_epochs, set_up, tear_down)
 {
     struct world *w = *state;
 
@@ -136,7 +136,7 @@ static void test_many_begin_epochs(void **state)
 }
 
 /* While nothing can be written they are counted; when it can, they are written. */
-static void test_reader_that_stopped(void **state)
+TEST_WITH(reader_that_stopped, set_up, tear_down)
 {
     struct world *w = *state;
 
@@ -151,7 +151,7 @@ static void test_reader_that_stopped(void **state)
 }
 
 /* What counts is what they take in the file. */
-static void test_quota_of_what_is_stored(void **state)
+TEST_WITH(quota_of_what_is_stored, set_up, tear_down)
 {
     struct world *w = *state;
     uint64_t bytes = burst / 2 / MIB * MIB;
@@ -164,7 +164,7 @@ static void test_quota_of_what_is_stored(void **state)
 }
 
 /* A table that compresses is still read, which costs time. */
-static void test_quota_of_what_is_read(void **state)
+TEST_WITH(quota_of_what_is_read, set_up, tear_down)
 {
     struct world *w = *state;
 
@@ -175,7 +175,7 @@ static void test_quota_of_what_is_read(void **state)
 }
 
 /* One that does not fit even alone is left out. */
-static void test_one_too_large(void **state)
+TEST_WITH(one_too_large, set_up, tear_down)
 {
     struct world *w = *state;
 
@@ -183,17 +183,4 @@ static void test_one_too_large(void **state)
     struct found found = finish(w);
     assert_int_equal(found.tables, 0);
     assert_int_equal(found.lost, PROCESSES);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_many_begin_epochs, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_reader_that_stopped, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_quota_of_what_is_stored, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_quota_of_what_is_read, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_one_too_large, set_up, tear_down),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -83,6 +83,8 @@ static int remove_devices(void **state)
     return rmdir(top);
 }
 
+TESTS_WITH(make_devices, remove_devices);
+
 static void assert_event(const char *terms, uint64_t config, uint64_t config1, uint64_t config2)
 {
     struct pmu_event event;
@@ -105,9 +107,8 @@ static void assert_refused(const char *device, const char *terms, const char *pa
     error_destroy(err);
 }
 
-static void test_terms(void **state)
+TEST(terms)
 {
-    (void)state;
     assert_event("event=0x3c,umask=1", 0x13c, 0, 0);
     assert_event("umask=255,event=60", 0xff3c, 0, 0);
     assert_event("event=0x3c,edge", 0x4003c, 0, 0);
@@ -119,9 +120,8 @@ static void test_terms(void **state)
     assert_event("event=1,event=2", 2, 0, 0); /* the last one holds */
 }
 
-static void test_events(void **state)
+TEST(events)
 {
-    (void)state;
     assert_event("cpu-cycles", 0x3c, 0, 0);
     assert_event("mem-loads", 0x1cd, 3, 0);
     assert_event("mem-loads,ldlat=30", 0x1cd, 30, 0);
@@ -131,9 +131,8 @@ static void test_events(void **state)
     assert_refused("cpu", "slow,ldlat=?", "the event slow wants the term ldlat=NUMBER");
 }
 
-static void test_refusals(void **state)
+TEST(refusals)
 {
-    (void)state;
     assert_refused("cpu", "event=0x100", "event=0x100: it has 8 bits");
     assert_refused("cpu", "edge=2", "it has 1 bits");
     assert_refused("cpu", "event=abc", "that is no number");
@@ -153,12 +152,11 @@ static void test_refusals(void **state)
 }
 
 /* Files that no kernel writes. */
-static void test_formats(void **state)
+TEST(formats)
 {
     static const char *const bad[] = {"", "config", "config:", "config:64", "config:5-", "config:5-4", "config:5,", "config:5,-",
                                       "config:-5", "config4:1", "config:5x", "config:999999999999999999999"};
     struct pmu_event event = {0};
-    (void)state;
 
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct error *err = pmu_put_bits(bad[i], 0, &event);
@@ -171,11 +169,10 @@ static void test_formats(void **state)
 }
 
 /* From the words of -e to what is opened. */
-static void test_resolved(void **state)
+TEST(resolved)
 {
     struct event_list events = {0};
     const struct event_places places = {.devices = top, .tracefs = -1};
-    (void)state;
 
     OK(event_list_add(&events, "cpu/mem-loads,period=1000/pp,cycles,cpu/event=0xcd,umask=2,ldlat=9/"));
     OK(event_list_complete(&events, 0, 0));
@@ -198,13 +195,12 @@ static void test_resolved(void **state)
 }
 
 /* CPUs of two kinds have a PMU each. */
-static void test_some_cpus(void **state)
+TEST(some_cpus)
 {
     static const int with[] = {1, 4, 5, 12, 13, 15}, without[] = {-1, 0, 2, 3, 6, 11, 16, 45};
     const struct event_places places = {.devices = top, .tracefs = -1};
     struct event_list events = {0};
     struct perf_events *opened;
-    (void)state;
 
     OK(event_list_add(&events, "cpu_atom/event=1/,cpu/event=1/,off-cpu"));
     OK(event_list_complete(&events, 0, 0));
@@ -221,14 +217,4 @@ static void test_some_cpus(void **state)
     assert_non_null(strstr(error_text(err), "'cpu_atom/event=1/' is counted on the CPUs 1,4-5,12-15 alone"));
     error_destroy(err);
     event_list_deinit(&events);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_terms),   cmocka_unit_test(test_events),   cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_formats), cmocka_unit_test(test_resolved), cmocka_unit_test(test_some_cpus),
-    };
-
-    return cmocka_run_group_tests(tests, make_devices, remove_devices);
 }

@@ -46,10 +46,9 @@ static bool lacks(const struct synthetic *s, struct emit_options options, const 
     return !found;
 }
 
-static void test_golden(void **state)
+TEST(golden)
 {
     struct synthetic s = {0};
-    (void)state;
 
     setup_small(&s);
     expect_profile(&s, plain,
@@ -82,13 +81,12 @@ static void test_golden(void **state)
 }
 
 /* What is told apart is up to --merge; the rows of what is not are added up. */
-static void test_labels(void **state)
+TEST(labels)
 {
     struct synthetic s = {0};
     struct emit_options options = plain;
     struct emit_label task[] = {{"asyncio task", "fetch;1"}};
     struct emit_label_set sets[] = {{0}, {task, 1}};
-    (void)state;
 
     setup_small(&s);
     options.merge = EMIT_MERGE_ALL;
@@ -119,12 +117,11 @@ static void test_labels(void **state)
 }
 
 /* Each event has its own two values, and rows have 0 for the others; time comes first. */
-static void test_events(void **state)
+TEST(events)
 {
     struct synthetic s = {0};
     struct emit_rate rate = {.event = 1, .frequency_hz = 99, .period = 10101010};
     struct emit_capture capture = {.name = "a.bin", .hostname = "", .kernel_release = "", .recorder = "", .rates = &rate, .rate_count = 1};
-    (void)state;
 
     synthetic_thread(&s, synthetic_process(&s, 100, "python3"), 101, "MainThread");
     s.model.captures = &capture;
@@ -150,10 +147,9 @@ static void test_events(void **state)
 }
 
 /* An event of any name, and sums beyond what a signed number holds. */
-static void test_extremes(void **state)
+TEST(extremes)
 {
     struct synthetic s = {0};
-    (void)state;
 
     synthetic_thread(&s, synthetic_process(&s, 100, "python3"), 101, "MainThread");
     synthetic_event(&s, "samples", "\xff", false);
@@ -166,10 +162,9 @@ static void test_extremes(void **state)
     synthetic_deinit(&s);
 }
 
-static void test_nothing(void **state)
+TEST(nothing)
 {
     struct synthetic s = {0};
-    (void)state;
 
     expect_profile(&s, plain,
                    "type samples/count\ntype cpu/nanoseconds\nperiod cpu/nanoseconds\ndefault cpu\n"
@@ -177,11 +172,10 @@ static void test_nothing(void **state)
     synthetic_deinit(&s);
 }
 
-static void test_names(void **state)
+TEST(names)
 {
     struct synthetic s = {0};
     struct emit_options options = {.merge = EMIT_MERGE_ALL};
-    (void)state;
 
     setup_one(&s);
     const char *const files[] = {"/srv/app.py", "/opt/app.py", "/usr/lib/python3.12/json/__init__.py",
@@ -259,11 +253,10 @@ static void setup_binary(struct synthetic *s, const char *unnamed_path)
  * Inlined functions are lines of one location, the innermost first. An address is the file's virtual one, and that of a
  * call rather than of the instruction behind it. Code without a name has no line.
  */
-static void test_native(void **state)
+TEST(native)
 {
     const struct emit_options options = {.merge = EMIT_MERGE_ALL};
     struct synthetic s = {0};
-    (void)state;
 
     setup_binary(&s, "/usr/lib/lib.so");
     assert_true(has(&s, options,
@@ -280,11 +273,10 @@ static void test_native(void **state)
 }
 
 /* A binary without any name may be symbolized later; what is no binary is called by its mapping. */
-static void test_unnamed(void **state)
+TEST(unnamed)
 {
     const struct emit_options options = {.merge = EMIT_MERGE_ALL};
     struct synthetic s = {0}, jit = {0};
-    (void)state;
 
     setup_binary(&s, "/usr/lib/other.so");
     assert_true(has(&s, options, "mapping 2 /usr/lib/other.so 401000-404000 @1000 abcd ----\n"));
@@ -305,11 +297,10 @@ static void test_unnamed(void **state)
 }
 
 /* Frames that were hidden may leave an inlined one without the function that it is part of. */
-static void test_inlined_alone(void **state)
+TEST(inlined_alone)
 {
     const struct emit_options options = {.merge = EMIT_MERGE_ALL};
     struct synthetic s = {0};
-    (void)state;
 
     setup_one(&s);
     uint32_t caller = synthetic_native(&s, "caller", "/l.so", 0x10, 0), inlined = synthetic_native(&s, "inlined", "/l.so", 0x20, 0);
@@ -328,14 +319,13 @@ static struct emit_capture capture_at(uint64_t realtime_ns)
 }
 
 /* The start and length of the recordings, or of what was chosen of them. */
-static void test_times(void **state)
+TEST(times)
 {
     const struct emit_setting setting = {"frequency", "99"};
     const struct emit_loss losses[] = {{"ring_full", "no room", "", 7}, {"tick_skipped", "", "cpu-clock", 1}};
     struct emit_capture captures[] = {capture_at(1000000), capture_at(900000)};
     struct emit_options options = {.merge = EMIT_MERGE_ALL};
     struct synthetic s = {0};
-    (void)state;
 
     setup_one(&s);
     captures[0].settings = &setting;
@@ -365,10 +355,9 @@ static void test_times(void **state)
 }
 
 /* Every odd name of the demo; its samples add up, and pprof_text.h finds no other than UTF-8. */
-static void test_demo(void **state)
+TEST(demo)
 {
     struct synthetic s = {0};
-    (void)state;
 
     synthetic_demo(&s, 3000);
     char *text = profile(&s, plain);
@@ -387,11 +376,10 @@ static void test_demo(void **state)
 }
 
 /* A limit on memory or work ends in an error wherever it is met. */
-static void test_limits(void **state)
+TEST(limits)
 {
     struct synthetic s = {0};
     bool succeeded = false;
-    (void)state;
 
     setup_small(&s);
     for (uint64_t most = 0; !succeeded && most < 1 << 20; most += 256) {
@@ -413,16 +401,4 @@ static void test_limits(void **state)
     }
     assert_true(succeeded);
     synthetic_deinit(&s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_golden),  cmocka_unit_test(test_labels),  cmocka_unit_test(test_events),
-        cmocka_unit_test(test_extremes), cmocka_unit_test(test_nothing), cmocka_unit_test(test_names),
-        cmocka_unit_test(test_native),  cmocka_unit_test(test_unnamed), cmocka_unit_test(test_inlined_alone),
-        cmocka_unit_test(test_times),   cmocka_unit_test(test_demo),    cmocka_unit_test(test_limits),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

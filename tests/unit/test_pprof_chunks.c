@@ -140,13 +140,12 @@ static void setup_many(struct synthetic *s)
         sample(s, 0, 10 + i * 7 % 500);
 }
 
-static void test_rows(void **state)
+TEST(rows)
 {
     struct limits limits = {.memory_max = UINT64_MAX, .work_max = UINT64_MAX};
     struct sums whole = {0}, sums = {0};
     struct synthetic s = {0};
 
-    (void)state;
     setup_many(&s);
     assert_int_equal(emit_part(&s, (struct emit_most){0}, &limits, &whole), 0);
     assert_int_equal(whole.profiles, 1);
@@ -167,12 +166,11 @@ static void test_rows(void **state)
 }
 
 /* The row with which the size is reached is the last; names of callers stand in each profile. */
-static void test_bytes(void **state)
+TEST(bytes)
 {
     struct sums whole = {0};
     struct synthetic s = {0};
 
-    (void)state;
     setup_many(&s);
     emit_part(&s, (struct emit_most){0}, NULL, &whole);
     for (uint64_t most = 2000; most < 20000; most += 999) {
@@ -212,12 +210,11 @@ static void assert_has(const struct sums *sums, const char *stack, uint64_t samp
 }
 
 /* Both ends of a deep stack stay: time is that of the function that spent it, below the root that it has. */
-static void test_depth(void **state)
+TEST(depth)
 {
     struct sums sums = {0}, whole = {0};
     struct synthetic s = {0};
 
-    (void)state;
     setup_one(&s);
     uint32_t six = deep_stack(&s, 6), seven = deep_stack(&s, 7), nine = deep_stack(&s, 9);
     sample(&s, 0, six);
@@ -236,7 +233,7 @@ static void test_depth(void **state)
     synthetic_deinit(&s);
 }
 
-static void test_losses(void **state)
+TEST(losses)
 {
     const struct emit_loss losses[] = {{.name = "ring_full", .meaning = "", .event = "cpu-clock", .count = 7, .is_sample = true},
                                        {.name = "string_cut", .meaning = "", .event = "", .count = 2},
@@ -248,7 +245,6 @@ static void test_losses(void **state)
     uint64_t raw_bytes;
     size_t len;
 
-    (void)state;
     FILE *out = open_memstream(&bytes, &len);
     OK(pprof_losses_write(&part, losses, 3, &limits, out, &raw_bytes));
     fclose(out);
@@ -277,16 +273,4 @@ static void test_losses(void **state)
     buf_deinit(&raw);
     buf_deinit(&text);
     free(bytes);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_bytes),
-        cmocka_unit_test(test_depth),
-        cmocka_unit_test(test_losses),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,11 +18,10 @@
 #include "capture/proc/proc_sampler.h"
 #include "formats/base/clock.h"
 
-static void test_last_number(void **state)
+TEST(last_number)
 {
     static const char text[] = "Name:\tNSpid: 5\nTgid:\t17\nNStgid:\t17\t3\nNSpid:\t18\t9\t4\n";
 
-    (void)state;
     assert_int_equal(procfs_last_number(text, "Tgid:"), 17);
     assert_int_equal(procfs_last_number(text, "NStgid:"), 3);
     assert_int_equal(procfs_last_number(text, "NSpid:"), 4);
@@ -30,13 +29,12 @@ static void test_last_number(void **state)
     assert_int_equal(procfs_last_number("", "Uid:"), 0);
 }
 
-static void test_stat(void **state)
+TEST(stat)
 {
     struct procfs_stat s;
     const char *line = "17 (a ) R (b) S 5 17 17 34816 17 4194304 101 4 3 2 7 8 0 0 20 0 1 0 1372751 3133440 380 "
                        "18446744073709551615 94505100820480 94505100840361 140729845706256 0 0 0 0 0 0 0 0 0 17 3 0 0\n";
 
-    (void)state;
     assert_true(procfs_parse_stat(line, &s));
     assert_string_equal(s.comm, "a ) R (b");
     assert_int_equal(s.state, 'S');
@@ -60,7 +58,7 @@ static void test_stat(void **state)
 }
 
 /* Pids were reused: children have smaller ones than their parents. Some numbers cannot be. */
-static void test_descent(void **state)
+TEST(descent)
 {
     struct procfs_parentage list[] = {{90, 100}, {100, 1}, {40, 90}, {3, 40}, {5, 1}, {91, 100}, {6, 5},
                                       {7, 8}, {8, 7}, {9, 9}, {3, 91}, {100, 40}};
@@ -68,7 +66,6 @@ static void test_descent(void **state)
     const pid_t expected[] = {90, 3, 40};
     struct procfs_pids found = {0};
 
-    (void)state;
     assert_null(procfs_descend(list, sizeof list / sizeof *list, roots, 4, &found));
     assert_int_equal(found.list.count, 3);
     assert_memory_equal(found.list.data, expected, sizeof expected);
@@ -140,7 +137,7 @@ static pid_t order(const struct child *c, char what)
     return pid;
 }
 
-static void test_follow(void **state)
+TEST(follow)
 {
     struct processes_options options = {0};
     struct processes *processes;
@@ -149,7 +146,6 @@ static void test_follow(void **state)
     uint64_t now = now_ns();
     struct child c = start();
 
-    (void)state;
     OK(modules_create(&modules));
     OK(processes_create(&options, modules, &processes));
     OK(followed_create(processes, true, 1, &set));
@@ -212,7 +208,7 @@ static struct error *no_sample(void *ctx, const void *message, uint32_t len)
 }
 
 /* A process that is no Python costs nothing, is no loss, and its end is noticed. */
-static void test_not_python(void **state)
+TEST(not_python)
 {
     struct processes_options options = {0};
     struct processes *processes;
@@ -222,7 +218,6 @@ static void test_not_python(void **state)
     struct child c = start();
     int samples = 0;
 
-    (void)state;
     OK(modules_create(&modules));
     OK(processes_create(&options, modules, &processes));
     OK(proc_sampler_create(processes, &(struct proc_sampler_options){.frequency_hz = 1000, .children = true,
@@ -255,17 +250,4 @@ static void test_not_python(void **state)
     processes_destroy(processes);
     modules_destroy(modules);
     close(c.ready);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_stat),
-        cmocka_unit_test(test_descent),
-        cmocka_unit_test(test_last_number),
-        cmocka_unit_test(test_follow),
-        cmocka_unit_test(test_not_python),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -55,11 +55,10 @@ static enum memory_finding finding(const struct world *w)
 }
 
 /* Samples may come behind the reading that is younger than they are, and before the one that is older. */
-static void test_times(void **state)
+TEST(times)
 {
     struct world w;
 
-    (void)state;
     set_up(&w, "page-faults", 1);
     sample_at(&w, 150, 1000); /* of a process that was not read yet */
     read_at(&w, 100);
@@ -80,12 +79,11 @@ static void test_times(void **state)
 }
 
 /* The next file of a rotation goes on; another recording begins again, and what lies between is not counted. */
-static void test_files(void **state)
+TEST(files)
 {
     const struct summary_file file = {.kernel = "6.18.1", .cpu_count = CPUS};
     struct world w;
 
-    (void)state;
     set_up(&w, "page-faults", 1);
     read_at(&w, 100);
     w.now.anonymous_bytes = 10 * PAGE;
@@ -127,13 +125,12 @@ static enum memory_finding told(struct world *w, int64_t anonymous, int64_t file
     return finding(w);
 }
 
-static void test_findings(void **state)
+TEST(findings)
 {
     const struct process_row child = {.pid = 11, .parent_pid = 10, .comm = "c", .name = "c", .container = ""};
     const struct loss_row loss = {.reason = LOSS_ring_full, .name = "ring_full", .event = "page-faults", .count = 6};
     struct world w;
 
-    (void)state;
     set_up(&w, "page-faults", 1);
     w.now.anonymous_bytes = UINT64_C(1) << 40;
     assert_int_equal(told(&w, 1000, 0, 1000, 1000), MEMORY_AGREES);
@@ -164,11 +161,10 @@ static void test_findings(void **state)
 }
 
 /* Growth is of mappings: what page faults did does not matter. */
-static void test_mappings(void **state)
+TEST(mappings)
 {
     struct world w;
 
-    (void)state;
     set_up(&w, "memory-growth", PAGE);
     read_at(&w, 100);
     sample_at(&w, 150, 50 * PAGE);
@@ -185,11 +181,10 @@ static void test_mappings(void **state)
 }
 
 /* Numbers that cannot be do no harm. */
-static void test_nonsense(void **state)
+TEST(nonsense)
 {
     struct world w;
 
-    (void)state;
     set_up(&w, "page-faults", UINT64_MAX);
     w.now = (struct trace_process_memory){1, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX};
     read_at(&w, 1);
@@ -208,14 +203,4 @@ static void test_nonsense(void **state)
     assert_non_null(strstr(out, "page-faults"));
     free(out);
     tear_down(&w);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_times),    cmocka_unit_test(test_files),    cmocka_unit_test(test_findings),
-        cmocka_unit_test(test_mappings), cmocka_unit_test(test_nonsense),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

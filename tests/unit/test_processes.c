@@ -43,9 +43,8 @@ static const char *listed(const struct fact *facts, size_t count)
 
 #define LISTED(...) listed((const struct fact[]){__VA_ARGS__}, sizeof((const struct fact[]){__VA_ARGS__}) / sizeof(struct fact))
 
-static void test_tree(void **state)
+TEST(tree)
 {
-    (void)state;
     assert_string_equal(LISTED({10, 1, 5}), "10@0");
     /* Children below their parent, by weight; a parent without samples stays for their sake, an idle process does not. */
     assert_string_equal(LISTED({10, 1, 0}, {11, 10, 5}, {12, 10, 9}, {13, 10, 0}, {20, 1, 100}), "20@0 10@0 12@1 11@1 +1");
@@ -56,11 +55,10 @@ static void test_tree(void **state)
     assert_string_equal(LISTED({5, 9, 1}, {7, 5, 1}, {9, 1, 1}), "9@0 5@1 7@2");
 }
 
-static void test_odd_parents(void **state)
+TEST(odd_parents)
 {
     struct fact chain[40];
 
-    (void)state;
     /* Two images of one pid: the last is the parent; neither is its own. */
     assert_string_equal(LISTED({10, 1, 5}, {10, 1, 2}, {11, 10, 1}), "10@0 10@0 11@1");
     assert_string_equal(LISTED({10, 10, 5}), "10@0");
@@ -76,9 +74,8 @@ static void test_odd_parents(void **state)
 }
 
 /* Traces of two hosts have equal pids, and a pid may be used again. */
-static void test_other_processes(void **state)
+TEST(other_processes)
 {
-    (void)state;
     assert_string_equal(LISTED({10, 1, 9, 0}, {11, 10, 1, 0}, {10, 1, 5, 1}, {11, 10, 2, 1}), "10@0 11@1 10@0 11@1");
     assert_string_equal(LISTED({10, 1, 9, 0}, {11, 10, 1, 1}), "10@0 11@0");
     assert_string_equal(LISTED({10, 1, 9, 0, 70}, {11, 10, 1, 0, 80}), "10@0 11@1");
@@ -105,12 +102,11 @@ static char *table(const char *const *names, const uint64_t *samples, size_t cou
 }
 
 /* A long name makes its column wider, a very long one is cut: the numbers stay below each other. */
-static void test_long_names(void **state)
+TEST(long_names)
 {
     static const char *const names[] = {"master", "multiprocessing.resource_tracker",
                                         "a-name-that-is-much-longer-than-any-program-has.py"};
 
-    (void)state;
     char *text = table(names, (const uint64_t[]){0, 1, 3}, 3);
     assert_string_equal(text, "Processes\n"
         "       pid  name                                      Python      samples       share  threads\n"
@@ -120,26 +116,12 @@ static void test_long_names(void **state)
     free(text);
 }
 
-static void test_version(void **state)
+TEST(version)
 {
     struct process_row row = {.version = 0x030d00f0, .flags = TRACE_CODE_FREE_THREADED | TRACE_CODE_DEBUG};
     char text[32];
 
-    (void)state;
     assert_string_equal(processes_version(&row, text, sizeof text), "3.13.0td");
     row.version = 0;
     assert_string_equal(processes_version(&row, text, sizeof text), "");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tree),
-        cmocka_unit_test(test_odd_parents),
-        cmocka_unit_test(test_other_processes),
-        cmocka_unit_test(test_long_names),
-        cmocka_unit_test(test_version),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,14 +36,13 @@ static void assert_refused(const struct buf *bytes, size_t len_bytes, const char
     free(exact);
 }
 
-static void test_round_trip(void **state)
+TEST(round_trip)
 {
     struct push_profile wrote = made(), read;
     struct profile_label labels[PROFILE_LABELS_MAX];
     struct buf bytes = {0};
     char before[PROFILE_SERIES_BYTES], after[PROFILE_SERIES_BYTES];
 
-    (void)state;
     profile_put(&wrote, &bytes);
     OK(profile_read(bytes.data, bytes.len_bytes, labels, &read));
     assert_int_equal(read.window_begin_ns, 30 * S);
@@ -71,13 +70,12 @@ static void test_round_trip(void **state)
 }
 
 /* The series is all labels and nothing else; no label reads as a part of another. */
-static void test_series(void **state)
+TEST(series)
 {
     const struct profile_label other[] = {{"a", "b"}, {"c", "d"}}, shifted[] = {{"a", "bc"}, {"d", ""}};
     struct push_profile p = made(), q = made();
     char one[PROFILE_SERIES_BYTES], two[PROFILE_SERIES_BYTES];
 
-    (void)state;
     q.window_begin_ns = 0;
     q.chunk = 9;
     profile_series(&p, one);
@@ -107,13 +105,12 @@ static void assert_labels_refused(const struct profile_label *labels, uint32_t c
     buf_deinit(&bytes);
 }
 
-static void test_labels(void **state)
+TEST(labels)
 {
     char longest[PROFILE_LABEL_VALUE_MAX + 2], name[PROFILE_LABEL_NAME_MAX + 2];
     struct profile_label many[PROFILE_LABELS_MAX + 1], named[] = {{"__name__", "x"}, {name, "y"}}, long_value[] = {{"__name__", longest}};
     char names[PROFILE_LABELS_MAX + 1][4];
 
-    (void)state;
     memset(longest, 'x', sizeof longest - 1);
     longest[sizeof longest - 1] = 0;
     memset(name, 'x', sizeof name - 1);
@@ -137,12 +134,11 @@ static void test_labels(void **state)
     assert_labels_refused(many, PROFILE_LABELS_MAX + 1, "too many");
 }
 
-static void test_time(void **state)
+TEST(time)
 {
     struct push_profile early = made(), late = made();
     struct buf bytes = {0};
 
-    (void)state;
     early.last_ns = 30 * S - 1;
     late.last_ns = 45 * S;
     profile_put(&early, &bytes);
@@ -163,9 +159,8 @@ static void assert_name(const char *event, const char *name)
     buf_deinit(&out);
 }
 
-static void test_names(void **state)
+TEST(names)
 {
-    (void)state;
     assert_name("cpu-clock", "process_cpu");
     assert_name("task-clock", "process_cpu");
     assert_name("off-cpu", "off_cpu");
@@ -214,13 +209,12 @@ static struct converter_message sent(const struct converter_message *message, st
     return got;
 }
 
-static void test_messages(void **state)
+TEST_WITH(messages, open_pipe, close_pipe)
 {
     struct profile_label labels[PROFILE_LABELS_MAX];
     struct buf bytes = {0};
     struct converter_message m = {.event = CONVERTER_PROFILE, .profile = made()};
 
-    (void)state;
     m = sent(&m, &bytes, labels);
     assert_int_equal(m.profile.rows, 7);
     assert_string_equal(m.profile.labels[1].value, "web-1");
@@ -237,13 +231,12 @@ static void test_messages(void **state)
 }
 
 /* A long text is cut, but not within a character. */
-static void test_long_text(void **state)
+TEST_WITH(long_text, open_pipe, close_pipe)
 {
     struct profile_label labels[PROFILE_LABELS_MAX];
     char text[2 * MESSAGE_TEXT_MAX + 1];
     struct buf bytes = {0};
 
-    (void)state;
     for (size_t i = 0; i < sizeof text - 1; i += 2)
         memcpy(text + i, "\xc3\xa9", 2);
     text[sizeof text - 1] = 0;
@@ -275,9 +268,8 @@ static void assert_head_refused(uint32_t event, uint32_t len_bytes)
     error_destroy(err);
 }
 
-static void test_bad_messages(void **state)
+TEST_WITH(bad_messages, open_pipe, close_pipe)
 {
-    (void)state;
     assert_head_refused(CONVERTER_FAILED + 1, 0);
     assert_head_refused(UINT32_MAX, 0);
     assert_head_refused(CONVERTER_PROFILE, MESSAGE_BYTES_MAX + 1);
@@ -291,34 +283,16 @@ static void test_bad_messages(void **state)
     assert_message_refused((struct message_head){CONVERTER_PROFILE, 2}, "\0");
 }
 
-static void test_over_limit(void **state)
+TEST_WITH(over_limit, open_pipe, close_pipe)
 {
     const struct profile_pipe pipe = {ends[1]};
     struct converter_message m = {.event = CONVERTER_PROFILE, .profile = made()};
     uint8_t byte;
 
-    (void)state;
     m.profile.len_bytes = PROFILE_BYTES_MAX + 1;
     struct error *err = message_write(&pipe, &m);
     assert_non_null(err);
     assert_int_equal(err->code, ERROR_LIMIT);
     error_destroy(err);
     assert_int_equal(read(ends[0], &byte, 1), -1); /* nothing was written */
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip),
-        cmocka_unit_test(test_series),
-        cmocka_unit_test(test_labels),
-        cmocka_unit_test(test_time),
-        cmocka_unit_test(test_names),
-        cmocka_unit_test_setup_teardown(test_messages, open_pipe, close_pipe),
-        cmocka_unit_test_setup_teardown(test_long_text, open_pipe, close_pipe),
-        cmocka_unit_test_setup_teardown(test_bad_messages, open_pipe, close_pipe),
-        cmocka_unit_test_setup_teardown(test_over_limit, open_pipe, close_pipe),
-    };
-
-    return cmocka_run_group_tests_name("profile", tests, NULL, NULL);
 }

@@ -120,11 +120,10 @@ static void assert_messages(struct world *w, const char *expected)
     buf_deinit(&text);
 }
 
-static void test_series_and_events(void **state)
+TEST(series_and_events)
 {
     struct world w;
 
-    (void)state;
     begin(&w, 100, 2);
     sample(&w, 0, 0, 1000, 0, 10);
     sample(&w, 0, 1, 2000, 1, 4096);
@@ -156,11 +155,10 @@ static void test_series_and_events(void **state)
     finish(&w);
 }
 
-static void test_chunks(void **state)
+TEST(chunks)
 {
     struct world w;
 
-    (void)state;
     begin(&w, 2, 5);
     for (uint32_t i = 0; i < 10; i++)
         sample(&w, 0, 0, 1000, i % 5, i);
@@ -177,11 +175,10 @@ static void test_chunks(void **state)
     finish(&w);
 }
 
-static void test_deep(void **state)
+TEST(deep)
 {
     struct world w;
 
-    (void)state;
     begin(&w, 10, PROFILE_DEPTH_MAX + 1);
     sample(&w, 0, 0, 1000, PROFILE_DEPTH_MAX, 10);
     sample(&w, 0, 0, 1000, PROFILE_DEPTH_MAX, 10);
@@ -192,11 +189,10 @@ static void test_deep(void **state)
 }
 
 /* Whoever reads is gone: an error, and nothing is left behind. */
-static void test_no_reader(void **state)
+TEST(no_reader)
 {
     struct world w;
 
-    (void)state;
     begin(&w, 10, 1);
     void (*before)(int) = signal(SIGPIPE, SIG_IGN);
     close(w.ends[0]);
@@ -211,27 +207,13 @@ static void test_no_reader(void **state)
 }
 
 /* Each part that is open has a stream with a buffer, and there may be many parts. */
-static void test_memory_of_open_parts(void **state)
+TEST(memory_of_open_parts)
 {
     struct world w;
 
-    (void)state;
     begin(&w, 100, 2);
     uint64_t before = w.limits.memory_used;
     sample(&w, 0, 0, 1000, 0, 10);
     assert_true(w.limits.memory_used - before > BUFSIZ);
     finish(&w);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_series_and_events),
-        cmocka_unit_test(test_chunks),
-        cmocka_unit_test(test_deep),
-        cmocka_unit_test(test_no_reader),
-        cmocka_unit_test(test_memory_of_open_parts),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

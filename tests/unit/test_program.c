@@ -87,9 +87,8 @@ static const struct {
     {"", TRACE_PROGRAM_UNKNOWN, ""},
 };
 
-static void test_command_lines(void **state)
+TEST(command_lines)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof command_lines / sizeof *command_lines; i++) {
         const char *words = command_lines[i].words;
         check(words, find(PYTHON, true, words), command_lines[i].kind, command_lines[i].name);
@@ -100,11 +99,10 @@ static void test_command_lines(void **state)
 }
 
 /* A program that is no Python has the name of its file, whatever its arguments are. */
-static void test_program_files(void **state)
+TEST(program_files)
 {
     static const char line[] = "python3|secret.py";
 
-    (void)state;
     check("embedding", find("/usr/bin/uwsgi-core", true, line), TRACE_PROGRAM_FILE, "uwsgi-core");
     check("deleted", find("/opt/vim.basic (deleted)", true, line), TRACE_PROGRAM_FILE, "vim.basic");
     check("no Python", find("/bin/bash", false, line), TRACE_PROGRAM_FILE, "bash");
@@ -116,13 +114,12 @@ static void test_program_files(void **state)
 }
 
 /* Text that exec() did not make, and text that was read in part. */
-static void test_ends(void **state)
+TEST(ends)
 {
     char text[600] = "python3";
     struct program_facts facts = {PYTHON, true, text, 0, false};
     struct program out;
 
-    (void)state;
     memcpy(text + 8, "app.py", 7);
     facts.len_bytes = 14; /* the last NUL overwritten: a title that goes on in the environment */
     program_find(&facts, &out);
@@ -156,15 +153,4 @@ static void test_ends(void **state)
     program_find(&facts, &out);
     assert_int_equal(out.kind, TRACE_PROGRAM_MODULE);
     assert_int_equal(strlen(out.name), PROGRAM_NAME_MAX - 1);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_command_lines),
-        cmocka_unit_test(test_program_files),
-        cmocka_unit_test(test_ends),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,9 +16,8 @@ static void expect(struct buf *got, const char *bytes, size_t len_bytes)
 #define EXPECT(got, bytes) expect(got, bytes, sizeof(bytes) - 1)
 
 /* A varint of each length, at both ends. */
-static void test_varint(void **state)
+TEST(varint)
 {
-    (void)state;
     for (unsigned len = 1; len <= 10; len++) {
         uint64_t most = len == 10 ? UINT64_MAX : (UINT64_C(1) << 7 * len) - 1, least = len == 1 ? 1 : UINT64_C(1) << 7 * (len - 1);
         const uint64_t values[] = {least, most};
@@ -38,10 +37,9 @@ static void test_varint(void **state)
     }
 }
 
-static void test_numbers(void **state)
+TEST(numbers)
 {
     struct buf out = {0};
-    (void)state;
 
     protobuf_put_u64(&out, 1, 150); /* the example of the specification */
     EXPECT(&out, "\x08\x96\x01");
@@ -56,10 +54,9 @@ static void test_numbers(void **state)
 }
 
 /* A number that is 0 is not written; empty bytes, which may be an element of a list, are. */
-static void test_nothing(void **state)
+TEST(nothing)
 {
     struct buf out = {0}, empty = {0};
-    (void)state;
 
     protobuf_put_u64(&out, 1, 0);
     protobuf_put_i64(&out, 1, 0);
@@ -70,20 +67,18 @@ static void test_nothing(void **state)
     EXPECT(&out, "\x32\x00\x12\x00");
 }
 
-static void test_packed(void **state)
+TEST(packed)
 {
     const uint64_t values[] = {0, 1, 300, (uint64_t)-1};
     struct buf out = {0};
-    (void)state;
 
     protobuf_put_packed(&out, 4, values, 4);
     EXPECT(&out, "\x22\x0e\x00\x01\xac\x02\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01");
 }
 
 /* The length of what is inside grows by a byte from 127 to 128, at each depth. */
-static void test_nested(void **state)
+TEST(nested)
 {
-    (void)state;
     for (size_t len = 120; len < 140; len++) {
         struct buf inner = {0}, outer = {0}, text = {0};
         for (size_t i = 0; i < len; i++)
@@ -100,22 +95,11 @@ static void test_nested(void **state)
     }
 }
 
-static void test_bad_message_is_bad(void **state)
+TEST(bad_message_is_bad)
 {
     struct buf out = {0}, bad = {.bad = true};
-    (void)state;
 
     protobuf_put_message(&out, 1, &bad);
     assert_true(out.bad);
     buf_deinit(&out);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_varint), cmocka_unit_test(test_numbers), cmocka_unit_test(test_nothing),
-        cmocka_unit_test(test_packed), cmocka_unit_test(test_nested),  cmocka_unit_test(test_bad_message_is_bad),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

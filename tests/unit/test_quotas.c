@@ -39,9 +39,8 @@ static uint64_t take_all(struct quotas *q, uint32_t slot, enum quota kind, uint6
     return taken;
 }
 
-static void test_burst_and_rate(void **state)
+TEST(burst_and_rate)
 {
-    (void)state;
     struct quotas *q = begin(1, ALICE, false);
     uint64_t counts[QUOTA_COUNT];
 
@@ -58,9 +57,8 @@ static void test_burst_and_rate(void **state)
 }
 
 /* What is owed is taken beyond the burst, and nothing more is given until it has flown out. */
-static void test_owing(void **state)
+TEST(owing)
 {
-    (void)state;
     struct quotas *q = begin(1, ALICE, false);
 
     assert_true(quota_owe(q, 0, QUOTA_line_bytes, code->burst, SECOND));
@@ -73,9 +71,8 @@ static void test_owing(void **state)
 }
 
 /* However often it is asked, no fraction of a unit is lost or won. */
-static void test_rate_of_many_calls(void **state)
+TEST(rate_of_many_calls)
 {
-    (void)state;
     struct quotas *q = begin(1, ALICE, false);
     uint64_t taken = 0, time_ns = SECOND;
 
@@ -87,9 +84,8 @@ static void test_rate_of_many_calls(void **state)
 }
 
 /* A hundred processes of one user get no more than half of the pool; another user's process still gets its burst. */
-static void test_forks(void **state)
+TEST(forks)
 {
-    (void)state;
     struct quotas *q = begin(100, MALLORY, false);
     uint64_t taken = 0;
 
@@ -103,9 +99,8 @@ static void test_forks(void **state)
 }
 
 /* Of a kind that comes with samples more of them make more; the others stay as they are. */
-static void test_scale(void **state)
+TEST(scale)
 {
-    (void)state;
     struct quotas *q = begin(2, ALICE, true);
 
     quotas_scale(q, QUOTA_line_bytes, 3, 10);
@@ -119,9 +114,8 @@ static void test_scale(void **state)
 }
 
 /* The pool is never overdrawn, by however many users. */
-static void test_users(void **state)
+TEST(users)
 {
-    (void)state;
     struct quotas *q;
     uint64_t taken = 0;
 
@@ -135,9 +129,8 @@ static void test_users(void **state)
 }
 
 /* Users that are gone make room for others. */
-static void test_users_in_turn(void **state)
+TEST(users_in_turn)
 {
-    (void)state;
     struct quotas *q;
 
     OK(quotas_create(&q));
@@ -150,9 +143,8 @@ static void test_users_in_turn(void **state)
     quotas_destroy(q);
 }
 
-static void test_named(void **state)
+TEST(named)
 {
-    (void)state;
     struct quotas *q = begin(1, ALICE, true);
 
     assert_int_equal(take_all(q, 0, QUOTA_line_bytes, KIB, SECOND), code->burst * code->pool);
@@ -160,9 +152,8 @@ static void test_named(void **state)
 }
 
 /* What is held stays until it is given back, or its holder ends. */
-static void test_held(void **state)
+TEST(held)
 {
-    (void)state;
     struct quotas *q = begin(3, ALICE, false);
     const uint64_t burst = limits[QUOTA_places].burst;
 
@@ -181,25 +172,12 @@ static void test_held(void **state)
     quotas_destroy(q);
 }
 
-static void test_losses(void **state)
+TEST(losses)
 {
-    (void)state;
     for (uint32_t i = 0; i < QUOTA_COUNT; i++) {
         assert_string_not_equal(trace_loss_name(quota_loss((enum quota)i)), "");
         assert_true(limits[i].burst && limits[i].pool > 1);
         assert_string_not_equal(quota_unit((enum quota)i), "");
     }
     assert_string_equal(trace_loss_name(quota_loss(QUOTA_line_bytes)), "line_quota");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_burst_and_rate), cmocka_unit_test(test_rate_of_many_calls), cmocka_unit_test(test_forks),
-        cmocka_unit_test(test_scale), cmocka_unit_test(test_owing),
-        cmocka_unit_test(test_users), cmocka_unit_test(test_users_in_turn), cmocka_unit_test(test_named),
-        cmocka_unit_test(test_held), cmocka_unit_test(test_losses),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,11 +33,10 @@ static uint32_t module_at(struct address_space *m, uint64_t time_ns, uint64_t ad
     return found ? found->module : 0;
 }
 
-static void test_mappings_over_time(void **state)
+TEST(mappings_over_time)
 {
     struct address_space m = {0};
 
-    (void)state;
     assert_int_equal(module_at(&m, 5, 0x1000), 0);
     change(&m, 0, 0x1000, 0x5000, 1);
     change(&m, 10, 0x2000, 0x3000, 2); /* splits the first */
@@ -70,11 +69,10 @@ static void test_mappings_over_time(void **state)
 
 /* ---- stacks ---- */
 
-static void test_python_stack(void **state)
+TEST(python_stack)
 {
     struct scene s;
 
-    (void)state;
     setup(&s, NULL);
     event(&s);
     process(&s, 1, 100, "/usr/bin/python3");
@@ -119,11 +117,10 @@ static void test_python_stack(void **state)
     teardown(&s);
 }
 
-static void test_two_interpreters_share_a_tuple(void **state)
+TEST(two_interpreters_share_a_tuple)
 {
     struct scene s;
 
-    (void)state;
     setup(&s, NULL);
     event(&s);
     process(&s, 1, 100, "/opt/a/python3");
@@ -144,11 +141,10 @@ static void test_two_interpreters_share_a_tuple(void **state)
     teardown(&s);
 }
 
-static void test_names_change(void **state)
+TEST(names_change)
 {
     struct scene s;
 
-    (void)state;
     setup(&s, NULL);
     event(&s);
     process(&s, 1, 100, "/usr/bin/python3");
@@ -169,11 +165,10 @@ static void test_names_change(void **state)
     teardown(&s);
 }
 
-static void test_hosts_are_apart(void **state)
+TEST(hosts_are_apart)
 {
     struct scene s;
 
-    (void)state;
     setup(&s, NULL);
     event(&s);
     process(&s, 1, 100, "/usr/bin/python3");
@@ -198,14 +193,13 @@ static void test_hosts_are_apart(void **state)
 /* A join by count: which native frames are of the eval loop is a matter of the module's ranges. */
 static const struct resolver_options hides_calls = {.interpreter = MERGE_HIDE_CALLS};
 
-static void test_join_by_count(void **state)
+TEST(join_by_count)
 {
     static const uint64_t segments[] = {0x401000, 0x1000, 0x3000, 0x3000, 1}, ranges[] = {0x401100, 0x401200, 0x403000, 0x403010};
     /* outermost first: start, eval loop, C, the loop's split-off part (return address just behind it), C */
     static const uint64_t offsets[] = {0x1010, 0x1180, 0x2000, 0x3010, 0x2010};
     struct scene s;
 
-    (void)state;
     setup(&s, &hides_calls);
     event(&s);
     process(&s, 1, 100, "/usr/bin/python3");
@@ -234,13 +228,12 @@ static void test_join_by_count(void **state)
 }
 
 /* The default view: the interpreter's frames are hidden, and their time is told apart. */
-static void test_interpreter_is_hidden(void **state)
+TEST(interpreter_is_hidden)
 {
     static const uint64_t segments[] = {0x401000, 0x1000, 0x3000, 0x3000, 1}, ranges[] = {0x401100, 0x401200};
     struct scene s;
     uint32_t stacks[3];
 
-    (void)state;
     setup(&s, NULL);
     event(&s);
     process(&s, 1, 100, "/usr/bin/python3");
@@ -287,7 +280,7 @@ static void test_interpreter_is_hidden(void **state)
 }
 
 /* What formats need beside names: binaries with their build IDs, labels as labels, facts of each capture. */
-static void test_mappings_and_labels(void **state)
+TEST(mappings_and_labels)
 {
     static const uint64_t segments[] = {0x400000, 0,      0x1000, 0x1000, 4, 0x401000, 0x1000, 0x3000, 0x3000, 5,
                                         0x405000, 0x4000, 0x800,  0x900,  5, 0x407000, 0x5000, 0x100,  0x200,  6};
@@ -295,7 +288,6 @@ static void test_mappings_and_labels(void **state)
     const struct trace_bytes kernel_id = bytes_of_text("kernel build id!");
     struct scene s;
 
-    (void)state;
     setup(&s, NULL);
     LOAD(&s, host, .kernel_build_id = kernel_id);
     event(&s);
@@ -362,14 +354,13 @@ static void hear(struct scene *s, struct trace_record rec)
 #define HEAR(s, name_, ...) hear(s, (struct trace_record){.type = TRACE_##name_, .name_ = {__VA_ARGS__}})
 
 /* Exact times add up over records and epochs, for threads without samples, too. */
-static void test_exact_times(void **state)
+TEST(exact_times)
 {
     const struct resolver_options chosen = {.stacks.layers = 1 << EMIT_PYTHON};
     const uint64_t first[] = {TRACE_WAIT_GIL, 70, 7, 0, 5, 1}, second[] = {TRACE_WAIT_GIL, 30, 3, 4711, 2, 1};
     struct trace_thread_time time = {.thread = 1, .on_cpu_ns = 11, .waits = {first, 2}};
     struct scene s;
 
-    (void)state;
     setup(&s, NULL);
     process(&s, 1, 100, "/usr/bin/python3");
     const struct emit_model *m = resolver_model(s.resolver);
@@ -397,11 +388,10 @@ static void test_exact_times(void **state)
     teardown(&s);
 }
 
-static void test_capture_facts(void **state)
+TEST(capture_facts)
 {
     struct scene s;
 
-    (void)state;
     setup(&s, NULL);
     HEAR(&s, epoch, .time_ns = 5000);
     s.strings = 0;
@@ -466,7 +456,7 @@ static void test_capture_facts(void **state)
     teardown(&s);
 }
 
-static void test_native_and_kernel(void **state)
+TEST(native_and_kernel)
 {
     const struct resolver_options plain = {0}, python_only = {.python_only = true};
 
@@ -512,11 +502,10 @@ static void test_native_and_kernel(void **state)
         }
         teardown(&s);
     }
-    (void)state;
 }
 
 /* What the kernel and the C library do to get memory is not shown for events of memory, unless all is to be. */
-static void test_allocator_is_hidden(void **state)
+TEST(allocator_is_hidden)
 {
     static const struct resolver_options options[] = {{.interpreter = MERGE_HIDE_INTERPRETER}, {.interpreter = MERGE_HIDE_CALLS}};
     static const struct {
@@ -531,7 +520,6 @@ static void test_allocator_is_hidden(void **state)
         {"cpu-clock", "ns", TRACE_EVENT_ON_CPU, {5, 5}, {3, 3}},
     };
 
-    (void)state;
     for (size_t i = 0; i < 2 * sizeof events / sizeof *events; i++) {
         struct scene s;
         setup(&s, &options[i % 2]);
@@ -559,12 +547,11 @@ static void test_allocator_is_hidden(void **state)
     }
 }
 
-static void test_a_stack_deeper_than_any(void **state)
+TEST(a_stack_deeper_than_any)
 {
     struct scene s;
     enum { DEPTH = 100000 };
 
-    (void)state;
     setup(&s, NULL);
     event(&s);
     process(&s, 1, 100, "/usr/bin/python3");
@@ -592,10 +579,9 @@ static uint32_t pick(uint64_t *seed, uint64_t n)
 }
 
 /* Whatever a file may say that the reader lets pass: ids are right, the rest is made up. */
-static void test_nonsense(void **state)
+TEST(nonsense)
 {
     uint64_t seed = 1;
-    (void)state;
 #define PICK(n) pick(&seed, n)
     for (int round = 0; round < 200; round++) {
         struct scene s;
@@ -658,11 +644,10 @@ static void test_nonsense(void **state)
 #undef PICK
 }
 
-static void test_period_changes(void **state)
+TEST(period_changes)
 {
     struct scene s;
 
-    (void)state;
     setup(&s, NULL);
     event(&s);
     LOAD(&s, period, .event = 1, .time_ns = 50, .period = 500);
@@ -677,13 +662,12 @@ static void test_period_changes(void **state)
 
 /* ---- snapshots ---- */
 
-static void test_snapshot(void **state)
+TEST(snapshot)
 {
     struct shot shot = {.stack = calloc(1, STACK_BYTES), .stack_end = stack_end()};
     struct scene s;
     struct loader loader = {.scene = &s};
 
-    (void)state;
     made_up_outer_eval(&shot);
     setup(&s, &hides_calls);
     uint32_t machine = string(&s, "x86_64");
@@ -723,13 +707,12 @@ static void test_snapshot(void **state)
 }
 
 /* The stack that was unwound in the kernel is what counts; the snapshot beside it is for comparison only. */
-static void test_snapshot_beside_a_stack(void **state)
+TEST(snapshot_beside_a_stack)
 {
     struct shot shot = {.stack = calloc(1, STACK_BYTES), .stack_end = stack_end()};
     struct scene s;
     struct loader loader = {.scene = &s};
 
-    (void)state;
     made_up_outer_eval(&shot);
     setup(&s, NULL);
     event(&s);
@@ -767,12 +750,11 @@ static void test_snapshot_beside_a_stack(void **state)
     teardown(&s);
 }
 
-static void test_snapshot_that_is_useless(void **state)
+TEST(snapshot_that_is_useless)
 {
     struct scene s;
     const uint64_t registers[REGISTERS] = {[7] = 0x7000, [16] = 0x1234};
 
-    (void)state;
     setup(&s, NULL);
     event(&s);
     process(&s, 1, 100, "/usr/bin/python3");
@@ -812,7 +794,7 @@ static struct error *sink_sample(void *state, const struct emit_sample *sample)
     return NULL;
 }
 
-static void test_reorder(void **state)
+TEST(reorder)
 {
     const uint64_t second = 1000000000;
     const uint64_t in[] = {1, 3, 5, 2, 4, 10 * second, 9 * second, 11 * second, 3 * second, 20 * second};
@@ -821,7 +803,6 @@ static void test_reorder(void **state)
     const struct emitter emitter = {.sample = sink_sample};
     struct reorder o = {.emitter = &emitter, .state = &sink};
 
-    (void)state;
     for (size_t i = 0; i < sizeof in / sizeof *in; i++) {
         OK(reorder_sample(&o, &(struct emit_sample){.time_ns = in[i]}));
         if (i == 7)
@@ -844,13 +825,12 @@ static struct error *count_sample(void *state, const struct emit_sample *sample)
     return NULL;
 }
 
-static void test_reorder_is_bounded(void **state)
+TEST(reorder_is_bounded)
 {
     uint32_t count = 0;
     const struct emitter emitter = {.sample = count_sample};
     struct reorder o = {.emitter = &emitter, .state = &count};
 
-    (void)state;
     /* All within the window, but more than are held back. */
     for (uint32_t i = 0; i < REORDER_MAX_SAMPLES; i++)
         OK(reorder_sample(&o, &(struct emit_sample){.time_ns = i}));
@@ -862,7 +842,7 @@ static void test_reorder_is_bounded(void **state)
 }
 
 /* Traces of two rates in one summary: neither rate is said of the other's samples. */
-static void test_summary_of_two_rates(void **state)
+TEST(summary_of_two_rates)
 {
     static const uint64_t rates[] = {99, 199, 99};
     const struct trace_sample seen = {.thread = 1, .value = 1000};
@@ -871,7 +851,6 @@ static void test_summary_of_two_rates(void **state)
     char *text;
     size_t len;
 
-    (void)state;
     setup(&s, NULL);
     OK(summary_create(NULL, &summary));
     for (uint32_t i = 0; i < 3; i++) {
@@ -894,7 +873,7 @@ static void test_summary_of_two_rates(void **state)
 }
 
 /* A process that was not sampled, such as a master of workers, has the name and the container that its record tells. */
-static void test_summary_names_idle_parents(void **state)
+TEST(summary_names_idle_parents)
 {
     const struct trace_sample seen = {.thread = 1, .value = 1000};
     struct summary *summary;
@@ -902,7 +881,6 @@ static void test_summary_names_idle_parents(void **state)
     char *text;
     size_t len;
 
-    (void)state;
     setup(&s, NULL);
     OK(summary_create(NULL, &summary));
     OK(summary_begin_file(summary, "a.bin"));
@@ -931,14 +909,13 @@ static void test_summary_names_idle_parents(void **state)
 }
 
 /* What was lost of one process stands among all losses and, for all epochs together, beside its name. */
-static void test_summary_names_who_met_a_limit(void **state)
+TEST(summary_names_who_met_a_limit)
 {
     struct summary *summary;
     struct scene s;
     char *text;
     size_t len;
 
-    (void)state;
     setup(&s, NULL);
     OK(summary_create(NULL, &summary));
     OK(summary_begin_file(summary, "a.bin"));
@@ -985,13 +962,12 @@ static void expect_in_summary(const struct scene *s, bool verbose, const char *p
 }
 
 /* What a table of generated code's symbols lacks, the summary says. */
-static void test_perf_map_in_summary(void **state)
+TEST(perf_map_in_summary)
 {
     static const char table[] = "1000 100 made\nno line\n2000 0 empty\n";
     struct trace_bytes id = bytes_of_text("identity of process");
     struct scene s;
 
-    (void)state;
     setup(&s, NULL);
     event(&s);
     process(&s, 1, 100, "/usr/bin/python3");
@@ -1008,11 +984,10 @@ static void test_perf_map_in_summary(void **state)
 }
 
 /* Frames whose code object could not be read are shown, and have no name. */
-static void test_unread_frames(void **state)
+TEST(unread_frames)
 {
     struct scene s;
 
-    (void)state;
     setup(&s, NULL);
     event(&s);
     process(&s, 1, 100, "/usr/bin/python3");
@@ -1028,11 +1003,10 @@ static void test_unread_frames(void **state)
 }
 
 /* Names that are missing in fewer than 1 % of samples are listed, and bring no advice. */
-static void test_advice_where_it_matters(void **state)
+TEST(advice_where_it_matters)
 {
     struct trace_bytes id = bytes_of_text("identity of process");
 
-    (void)state;
     for (uint64_t count = 100; count <= 101; count++) {
         struct summary *summary;
         struct scene s;
@@ -1063,10 +1037,9 @@ static void test_advice_where_it_matters(void **state)
 }
 
 /* Page faults are bytes in the model, by the host's page size; without a host they stay what they were counted as. */
-static void test_faults_are_bytes(void **state)
+TEST(faults_are_bytes)
 {
     struct scene s;
-    (void)state;
 
     for (uint32_t page = 0; page <= 16384; page += 16384) {
         setup(&s, NULL);
@@ -1088,10 +1061,9 @@ static void test_faults_are_bytes(void **state)
 }
 
 /* An event that was counted in bytes is not multiplied once more. */
-static void test_bytes_stay_bytes(void **state)
+TEST(bytes_stay_bytes)
 {
     struct scene s;
-    (void)state;
 
     setup(&s, NULL);
     uint32_t machine = string(&s, "x86_64"), name = string(&s, "allocations"), unit = string(&s, "bytes");
@@ -1106,12 +1078,11 @@ static void test_bytes_stay_bytes(void **state)
 }
 
 /* Values that a process made up, or a trace: the sum of all is a number still, whichever are added. */
-static void test_sums_have_an_end(void **state)
+TEST(sums_have_an_end)
 {
     static const uint64_t values[] = {UINT64_C(1) << 62, 5, UINT64_C(1) << 62, UINT64_MAX, 7},
                           want[] = {UINT64_C(1) << 62, 5, (UINT64_C(1) << 62) - 6, 0, 0};
     struct scene s;
-    (void)state;
 
     setup(&s, NULL);
     uint32_t name = string(&s, "syscalls:sys_enter_write"), unit = string(&s, "bytes");
@@ -1129,7 +1100,7 @@ static void test_sums_have_an_end(void **state)
 }
 
 /* Nanoseconds are CPU time, waiting of threads, of others, of tasks, or what is counted; only time of a thread is a span of its. */
-static void test_kinds_of_time(void **state)
+TEST(kinds_of_time)
 {
     static const struct {
         uint32_t kind;
@@ -1139,7 +1110,6 @@ static void test_kinds_of_time(void **state)
                  {TRACE_EVENT_BLAME, .is_waiting = true, .is_blame = true},
                  {TRACE_EVENT_TASK, .is_waiting = true, .is_task = true},
                  {TRACE_EVENT_COUNTED, .is_counted = true}};
-    (void)state;
 
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         struct scene s;
@@ -1159,40 +1129,4 @@ static void test_kinds_of_time(void **state)
         assert_int_equal(emit_event_has_spans(event), kinds[i].is_cpu || kinds[i].is_off_cpu);
         teardown(&s);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_kinds_of_time),
-        cmocka_unit_test(test_faults_are_bytes),
-        cmocka_unit_test(test_bytes_stay_bytes), cmocka_unit_test(test_sums_have_an_end),
-        cmocka_unit_test(test_mappings_over_time),
-        cmocka_unit_test(test_python_stack),
-        cmocka_unit_test(test_two_interpreters_share_a_tuple),
-        cmocka_unit_test(test_names_change),
-        cmocka_unit_test(test_hosts_are_apart),
-        cmocka_unit_test(test_join_by_count),
-        cmocka_unit_test(test_interpreter_is_hidden),
-        cmocka_unit_test(test_mappings_and_labels),
-        cmocka_unit_test(test_exact_times),
-        cmocka_unit_test(test_capture_facts),
-        cmocka_unit_test(test_native_and_kernel),
-        cmocka_unit_test(test_allocator_is_hidden),
-        cmocka_unit_test(test_a_stack_deeper_than_any),
-        cmocka_unit_test(test_nonsense),
-        cmocka_unit_test(test_period_changes),
-        cmocka_unit_test(test_snapshot),
-        cmocka_unit_test(test_snapshot_beside_a_stack),
-        cmocka_unit_test(test_snapshot_that_is_useless),
-        cmocka_unit_test(test_reorder),
-        cmocka_unit_test(test_reorder_is_bounded),
-        cmocka_unit_test(test_summary_of_two_rates),
-        cmocka_unit_test(test_unread_frames),
-        cmocka_unit_test(test_advice_where_it_matters),
-        cmocka_unit_test(test_summary_names_idle_parents),
-        cmocka_unit_test(test_summary_names_who_met_a_limit),
-        cmocka_unit_test(test_perf_map_in_summary),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -225,7 +225,7 @@ static void expect_epochs_are_independent(const struct resolver_options *options
     teardown(&all);
 }
 
-static void test_epochs_are_independent(void **state)
+TEST(epochs_are_independent)
 {
     static const struct resolver_options options[] = {
         {.interpreter = MERGE_HIDE_INTERPRETER, .binaries.no_host = true},
@@ -234,7 +234,6 @@ static void test_epochs_are_independent(void **state)
         {.interpreter = MERGE_HIDE_INTERPRETER, .python_only = true},
         {.interpreter = MERGE_HIDE_INTERPRETER, .fingerprints = true, .binaries.no_host = true},
     };
-    (void)state;
 
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
         expect_epochs_are_independent(&options[i]);
@@ -251,10 +250,9 @@ static const char *long_name(uint32_t number)
 }
 
 /* More than is kept: names are right before and after it begins anew, in the middle of an epoch. */
-static void test_more_code_than_is_kept(void **state)
+TEST(more_code_than_is_kept)
 {
     struct scene s;
-    (void)state;
 
     setup(&s, NULL);
     for (uint32_t number = 0; number < 3; number++) {
@@ -299,10 +297,9 @@ static uint32_t deep_tuple(struct scene *s, const uint32_t frames[2], uint32_t n
     return tuple(s, (struct trace_tuple){.python_stack = s->stacks, .python_end = LOSS_complete});
 }
 
-static void test_more_stacks_than_are_kept(void **state)
+TEST(more_stacks_than_are_kept)
 {
     struct scene s;
-    (void)state;
 
     setup(&s, NULL);
     for (uint32_t number = 0; number < 2; number++) {
@@ -326,15 +323,4 @@ static void test_more_stacks_than_are_kept(void **state)
         }
     }
     teardown(&s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_epochs_are_independent),
-        cmocka_unit_test(test_more_code_than_is_kept),
-        cmocka_unit_test(test_more_stacks_than_are_kept),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,33 +16,30 @@ static uint64_t fill(uint64_t held, uint64_t *sent, enum ring_room *end)
     return held;
 }
 
-static void one_process_fills_half(void **state)
+TEST(one_process_fills_half)
 {
     uint64_t sent = 0;
     enum ring_room end;
 
-    (void)state;
     assert_int_equal(fill(0, &sent, &end), RING / 2);
     assert_int_equal(end, RING_ROOM_OF_OTHERS);
 }
 
-static void others_have_their_share_then(void **state)
+TEST(others_have_their_share_then)
 {
     uint64_t sent = 0;
     enum ring_room end;
 
-    (void)state;
     assert_int_equal(fill(RING / 2, &sent, &end), RING / 2 + SHARE);
     assert_int_equal(end, RING_ROOM_OF_OTHERS);
     assert_int_equal(sent, SHARE);
 }
 
-static void waits_leave_room_for_ticks(void **state)
+TEST(waits_leave_room_for_ticks)
 {
     uint64_t held = 0;
     enum ring_room end = RING_ROOM;
 
-    (void)state;
     for (int i = 0; i < 1000; i++) {
         uint64_t sent = 0;
         held = fill(held, &sent, &end);
@@ -51,15 +48,4 @@ static void waits_leave_room_for_ticks(void **state)
     assert_int_equal(held, RING - RING / 8);
     /* Who has had its share loses nothing by that: it is thinned, and the rate is not lowered for all. */
     assert_int_equal(ring_room(RING, held, SHARE), RING_ROOM_OF_OTHERS);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_process_fills_half),
-        cmocka_unit_test(others_have_their_share_then),
-        cmocka_unit_test(waits_leave_room_for_ticks),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,11 +16,10 @@ static struct event_list at_rate(uint64_t hz)
     return list;
 }
 
-static void eight_cpus_share_a_ring(void **state)
+TEST(eight_cpus_share_a_ring)
 {
     const struct event_list events = at_rate(99);
 
-    (void)state;
     for (uint32_t cpus = 1; cpus <= 8; cpus++)
         assert_int_equal(ring_sizes_of(&events, cpus, cpus, 0, 0, 0).count, 1);
     struct ring_sizes sizes = ring_sizes_of(&events, 64, 64, 0, 0, 0);
@@ -32,11 +31,10 @@ static void eight_cpus_share_a_ring(void **state)
     assert_int_equal(ring_sizes_of(&events, 2, 2, 0, 0, 1).count, 2);
 }
 
-static void there_are_not_too_many(void **state)
+TEST(there_are_not_too_many)
 {
     const struct event_list events = at_rate(999);
 
-    (void)state;
     for (uint32_t cpus = 1; cpus <= 8192; cpus++) {
         struct ring_sizes sizes = ring_sizes_of(&events, cpus, cpus, 0, 0, 0);
         assert_in_range(sizes.count, 1, 64);
@@ -45,20 +43,18 @@ static void there_are_not_too_many(void **state)
     }
 }
 
-static void a_size_that_is_asked_for_is_divided(void **state)
+TEST(a_size_that_is_asked_for_is_divided)
 {
     const struct event_list events = at_rate(99);
 
-    (void)state;
     assert_int_equal(ring_sizes_of(&events, 2, 2, 0, 64 << 20, 0).bytes, 64 << 20);
     assert_int_equal(ring_sizes_of(&events, 64, 64, 0, 64 << 20, 0).bytes, 8 << 20);
     assert_int_equal(ring_sizes_of(&events, 72, 72, 0, 64 << 20, 0).bytes, 4 << 20); /* 9 rings */
     assert_int_equal(ring_sizes_of(&events, 512, 512, 0, 4096, 0).bytes, 4096);
 }
 
-static void tables_follow_the_host(void **state)
+TEST(tables_follow_the_host)
 {
-    (void)state;
     const struct map_sizes_host few = {100, 200, 2}, some = {10000, 10000, 2}, many = {10000, 100000, 512}, none = {.cpus = 64};
     const struct map_sizes_host most = {UINT32_MAX, UINT32_MAX, UINT32_MAX};
     struct map_sizes small = map_sizes_of(false, &few), large = map_sizes_of(false, &many), grows = map_sizes_of(true, &many);
@@ -137,12 +133,11 @@ static void ends(struct message_order *o, uint32_t tid, uint64_t time_ns)
 }
 
 /* One ring has the ends of what the ring that is read after it has the beginnings of. */
-static void a_wait_begins_before_it_is_over(void **state)
+TEST(a_wait_begins_before_it_is_over)
 {
     struct message_order o = {0};
     struct told told = {0};
 
-    (void)state;
     is_over(&o, 1, 20);
     is_over(&o, 2, 40);
     ends(&o, 1, 30);
@@ -157,12 +152,11 @@ static void a_wait_begins_before_it_is_over(void **state)
 }
 
 /* What is too new stays, and what comes later may be older. */
-static void the_rest_waits(void **state)
+TEST(the_rest_waits)
 {
     struct message_order o = {0};
     struct told told = {0};
 
-    (void)state;
     is_over(&o, 7, 90);
     begins(&o, 3, 50);
     is_over(&o, 5, 60);
@@ -178,29 +172,13 @@ static void the_rest_waits(void **state)
     message_order_deinit(&o);
 }
 
-static void other_messages_need_no_order(void **state)
+TEST(other_messages_need_no_order)
 {
     const struct wire_sample sample = {.type = WIRE_SAMPLE};
     const struct wire_code code = {.type = WIRE_CODE};
     const uint32_t type = WIRE_WAIT;
 
-    (void)state;
     assert_false(message_order_needs(&sample, sizeof sample));
     assert_false(message_order_needs(&code, sizeof code));
     assert_false(message_order_needs(&type, sizeof type)); /* cut */
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(eight_cpus_share_a_ring),
-        cmocka_unit_test(there_are_not_too_many),
-        cmocka_unit_test(a_size_that_is_asked_for_is_divided),
-        cmocka_unit_test(tables_follow_the_host),
-        cmocka_unit_test(a_wait_begins_before_it_is_over),
-        cmocka_unit_test(the_rest_waits),
-        cmocka_unit_test(other_messages_need_no_order),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,84 +22,6 @@ static char *in(const char *name)
     return path;
 }
 
-/* The byte in the file that the path names; 0: it is not opened, with errno. */
-static char opens(const char *path)
-{
-    char byte = 0;
-    int fd = root_open(0, path);
-
-    if (fd < 0)
-        return 0;
-    if (read(fd, &byte, 1) != 1 || fcntl(fd, F_GETFL) & O_PATH)
-        byte = '?';
-    close(fd);
-    return byte;
-}
-
-static void test_paths(void **state)
-{
-    (void)state;
-    assert_int_equal(opens(in("file")), 'f');
-    assert_int_equal(opens(in("sub/../file")), 'f');
-    assert_int_equal(opens(in("./sub//./inner")), 'i');
-    assert_int_equal(opens(in("sub/up")), 'f'); /* a link with ".." */
-    assert_int_equal(opens(in("absolute")), 'i');
-    assert_int_equal(opens(in("folder/inner")), 'i');
-    char path[512];
-    snprintf(path, sizeof path, "/../../..%s", in("file"));
-    assert_int_equal(opens(path), 'f');
-    assert_int_equal(opens(in("loop")), 0);
-    assert_int_equal(errno, ELOOP);
-    assert_int_equal(opens(in("none")), 0);
-    assert_int_equal(errno, ENOENT);
-    assert_int_equal(opens(in("file/inner")), 0);
-    assert_int_equal(errno, ENOTDIR);
-    assert_int_equal(opens(in("sub")), 0);
-    assert_int_equal(opens(""), 0);
-    assert_int_equal(opens("/"), 0);
-}
-
-/* Nothing is opened by way of /proc, whose links lead elsewhere, and what is no regular file is not opened. */
-static void test_not_opened(void **state)
-{
-    (void)state;
-    char path[512];
-    int fd = open(in("file"), O_RDONLY);
-
-    snprintf(path, sizeof path, "/proc/self/root%s", in("file"));
-    assert_int_equal(opens(path), 0);
-    int ends[2];
-    assert_int_equal(pipe(ends), 0);
-    snprintf(path, sizeof path, "/proc/self/fd/%d", ends[0]);
-    assert_int_equal(opens(path), 0);
-    assert_int_equal(errno, EACCES);
-    assert_int_equal(unlink(in("file")), 0);
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    assert_int_equal(opens(path), 0);
-    assert_int_equal(opens("/dev/null"), 0);
-    assert_int_equal(opens(in("pipe")), 0);
-    close(fd);
-    close(ends[0]);
-    close(ends[1]);
-}
-
-/* No descriptor stays open, however it ends. */
-static void test_leaks_nothing(void **state)
-{
-    (void)state;
-    int before = open("/dev/null", O_RDONLY);
-
-    close(before);
-    opens(in("sub/up"));
-    opens(in("sub/none"));
-    opens(in("loop"));
-    opens(in("sub"));
-    opens("/dev/null");
-    int after = open("/dev/null", O_RDONLY);
-    close(after);
-    assert_int_equal(after, before);
-}
-
 static void put(const char *name, const char *text)
 {
     FILE *f = fopen(in(name), "we");
@@ -137,11 +59,77 @@ static int clear(void **state)
     return 0;
 }
 
-#define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, make, clear)
-
-int main(void)
+/* The byte in the file that the path names; 0: it is not opened, with errno. */
+static char opens(const char *path)
 {
-    const struct CMUnitTest tests[] = {IN_FOLDER(test_paths), IN_FOLDER(test_not_opened), IN_FOLDER(test_leaks_nothing)};
+    char byte = 0;
+    int fd = root_open(0, path);
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    if (fd < 0)
+        return 0;
+    if (read(fd, &byte, 1) != 1 || fcntl(fd, F_GETFL) & O_PATH)
+        byte = '?';
+    close(fd);
+    return byte;
+}
+
+TEST_WITH(paths, make, clear)
+{
+    assert_int_equal(opens(in("file")), 'f');
+    assert_int_equal(opens(in("sub/../file")), 'f');
+    assert_int_equal(opens(in("./sub//./inner")), 'i');
+    assert_int_equal(opens(in("sub/up")), 'f'); /* a link with ".." */
+    assert_int_equal(opens(in("absolute")), 'i');
+    assert_int_equal(opens(in("folder/inner")), 'i');
+    char path[512];
+    snprintf(path, sizeof path, "/../../..%s", in("file"));
+    assert_int_equal(opens(path), 'f');
+    assert_int_equal(opens(in("loop")), 0);
+    assert_int_equal(errno, ELOOP);
+    assert_int_equal(opens(in("none")), 0);
+    assert_int_equal(errno, ENOENT);
+    assert_int_equal(opens(in("file/inner")), 0);
+    assert_int_equal(errno, ENOTDIR);
+    assert_int_equal(opens(in("sub")), 0);
+    assert_int_equal(opens(""), 0);
+    assert_int_equal(opens("/"), 0);
+}
+
+/* Nothing is opened by way of /proc, whose links lead elsewhere, and what is no regular file is not opened. */
+TEST_WITH(not_opened, make, clear)
+{
+    char path[512];
+    int fd = open(in("file"), O_RDONLY);
+
+    snprintf(path, sizeof path, "/proc/self/root%s", in("file"));
+    assert_int_equal(opens(path), 0);
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", ends[0]);
+    assert_int_equal(opens(path), 0);
+    assert_int_equal(errno, EACCES);
+    assert_int_equal(unlink(in("file")), 0);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    assert_int_equal(opens(path), 0);
+    assert_int_equal(opens("/dev/null"), 0);
+    assert_int_equal(opens(in("pipe")), 0);
+    close(fd);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+/* No descriptor stays open, however it ends. */
+TEST_WITH(leaks_nothing, make, clear)
+{
+    int before = open("/dev/null", O_RDONLY);
+
+    close(before);
+    opens(in("sub/up"));
+    opens(in("sub/none"));
+    opens(in("loop"));
+    opens(in("sub"));
+    opens("/dev/null");
+    int after = open("/dev/null", O_RDONLY);
+    close(after);
+    assert_int_equal(after, before);
 }

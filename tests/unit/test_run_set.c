@@ -3,11 +3,10 @@
 #include "tests/unit/test.h"
 #include "tests/unit/run_set_fixture.h"
 
-static void test_numbers(void **state)
+TEST(numbers)
 {
     struct run_set s;
 
-    (void)state;
     assert_true(run_set_init(&s, NULL));
     assert_int_equal(set_text(&s, ""), 0);
     assert_int_equal(set_text(&s, "a"), set_text(&s, "a"));
@@ -33,11 +32,10 @@ static void test_numbers(void **state)
     run_set_deinit(&s);
 }
 
-static void test_copy(void **state)
+TEST(copy)
 {
     struct run_set from, to;
 
-    (void)state;
     assert_true(run_set_init(&from, NULL) && run_set_init(&to, NULL));
     set_run(&from);
     /* Here numbers are others. */
@@ -72,11 +70,10 @@ static void test_copy(void **state)
     run_set_deinit(&to);
 }
 
-static void test_same(void **state)
+TEST(same)
 {
     struct run_set s;
 
-    (void)state;
     assert_true(run_set_init(&s, NULL));
     set_run(&s);
     set_run(&s);
@@ -94,11 +91,10 @@ static void test_same(void **state)
 }
 
 /* What does not fit into the limits fails, and leaves nothing behind. */
-static void test_limits(void **state)
+TEST(limits)
 {
     struct run_set from, to;
 
-    (void)state;
     assert_true(run_set_init(&from, NULL));
     set_run(&from);
     bool fitted = false;
@@ -112,13 +108,4 @@ static void test_limits(void **state)
         run_set_deinit(&to);
     }
     run_set_deinit(&from);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_numbers),   cmocka_unit_test(test_copy),
-        cmocka_unit_test(test_same),    cmocka_unit_test(test_limits),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -119,7 +119,7 @@ static const char *chosen(struct scene *s, const char *option, const char *argum
     return out;
 }
 
-static void test_each_filter(void **state)
+TEST(each_filter)
 {
     static const char *const cases[][3] = {
         {"--pid", "100", "1-3"},
@@ -155,21 +155,19 @@ static void test_each_filter(void **state)
     };
     struct scene s;
 
-    (void)state;
     set_scene(&s);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         assert_string_equal(chosen(&s, cases[i][0], cases[i][1]), cases[i][2]);
     teardown(&s);
 }
 
-static void test_time_and_gil(void **state)
+TEST(time_and_gil)
 {
     const uint32_t held = TRACE_SAMPLE_GIL_KNOWN | TRACE_SAMPLE_GIL;
     struct options o;
     struct sample_filter f;
     struct scene s;
 
-    (void)state;
     set_scene(&s);
     OPTIONS(&o, "--time", "0.00000001,0.00000002", "--gil");
     OK(sample_filter_init(&f, &o.filters));
@@ -206,7 +204,7 @@ static void test_time_and_gil(void **state)
 }
 
 /* What a first pass found is applied by file. */
-static void test_scouted(void **state)
+TEST(scouted)
 {
     const struct file_scouted files[] = {{.duration_ns = 1000, .first_ns = 10, .last_ns = 20, .matched = true},
                                          {.duration_ns = 2000}};
@@ -217,7 +215,6 @@ static void test_scouted(void **state)
                  {"--around", "f", 10, {20, 0}}};
     struct scene s;
 
-    (void)state;
     set_scene(&s);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct options o;
@@ -249,11 +246,10 @@ static void test_scouted(void **state)
 
 /* ---- how often they are asked ---- */
 
-static void test_answers_are_kept(void **state)
+TEST(answers_are_kept)
 {
     struct scene s;
 
-    (void)state;
     set_scene(&s);
     for (int by_thread = 0; by_thread < 2; by_thread++) {
         struct options o;
@@ -290,7 +286,7 @@ static void test_answers_are_kept(void **state)
 
 /* ---- what is said where nothing passes ---- */
 
-static void test_nothing_passes(void **state)
+TEST(nothing_passes)
 {
     static const struct {
         const char *words[4], *text;
@@ -314,7 +310,6 @@ static void test_nothing_passes(void **state)
     };
     struct scene s;
 
-    (void)state;
     set_scene(&s);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         int count = 0;
@@ -338,12 +333,11 @@ static void test_nothing_passes(void **state)
     teardown(&s);
 }
 
-static void test_no_samples(void **state)
+TEST(no_samples)
 {
     struct options o;
     struct sample_filter f;
 
-    (void)state;
     OPTIONS(&o, "--pid", "1");
     OK(sample_filter_init(&f, &o.filters));
     says(sample_filter_nothing(&f), ERROR_NOT_FOUND, "there is nothing to choose from: the trace has no samples");
@@ -352,13 +346,12 @@ static void test_no_samples(void **state)
 }
 
 /* A list holds the ten heaviest, and says how many more there are; its memory has a bound. */
-static void test_inventory(void **state)
+TEST(inventory)
 {
     struct inventory v = {0};
     struct buf text = {0};
     char name[16];
 
-    (void)state;
     for (uint32_t i = 0; i < 12; i++) {
         snprintf(name, sizeof name, "n%u", i);
         inventory_add(&v, inventory_value(&v, name), i < 6 ? 100 + i : 50, i == 3);
@@ -384,7 +377,7 @@ static void test_inventory(void **state)
 
 #define S INT64_C(1000000000)
 
-static void test_time_range(void **state)
+TEST(time_range)
 {
     /* The file began at 1970-01-02 14:00:00 UTC and lasts 100 s. */
     const struct file_times file = {.start_ns = 5, .has_clock = true, .start_realtime_ns = (uint64_t)(136800 * S),
@@ -418,7 +411,6 @@ static void test_time_range(void **state)
                                       "1:00,",   "1970-13-01T00:00,", "1970-01-01,x", "14:00x,", "inf,",
                                       "14:00+1," };
 
-    (void)state;
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         struct time_range range;
         uint64_t from_ns, to_ns;
@@ -439,15 +431,4 @@ static void test_time_range(void **state)
         if (time_range_parse(bad[i], &range))
             fail_msg("%s is accepted", bad[i]);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each_filter),      cmocka_unit_test(test_time_and_gil),   cmocka_unit_test(test_scouted),
-        cmocka_unit_test(test_answers_are_kept), cmocka_unit_test(test_nothing_passes), cmocka_unit_test(test_no_samples),
-        cmocka_unit_test(test_inventory),        cmocka_unit_test(test_time_range),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,6 +26,25 @@
 static char file[] = "/tmp/pycap-sandbox-XXXXXX";
 static char fresh[64]; /* a name that no file has */
 
+static int make_file(void **state)
+{
+    int fd = mkstemp(file);
+
+    (void)state;
+    if (fd < 0 || write(fd, "x", 1) != 1)
+        return -1;
+    snprintf(fresh, sizeof fresh, "%s.new", file);
+    return close(fd);
+}
+
+static int remove_file(void **state)
+{
+    (void)state;
+    return unlink(file);
+}
+
+TESTS_WITH(make_file, remove_file);
+
 /* The exit status of `fn` in a child that has entered the filter; 100 and more: it did not come to that. */
 static int held(int (*fn)(void))
 {
@@ -152,9 +171,8 @@ static int try_limits(void)
     return refused(syscall(SYS_prlimit64, 0, 4 /* RLIMIT_CORE */, &none, NULL));
 }
 
-static void test_refused(void **state)
+TEST(refused)
 {
-    (void)state;
     static const struct {
         const char *what;
         int (*fn)(void);
@@ -205,9 +223,8 @@ static int work(void)
     return 0;
 }
 
-static void test_allowed(void **state)
+TEST(allowed)
 {
-    (void)state;
     assert_int_equal(held(work), 0);
 }
 
@@ -220,9 +237,8 @@ static void *wait_for_filter(void *at)
 }
 
 /* Threads that are there already are held, too. */
-static void test_threads(void **state)
+TEST(threads)
 {
-    (void)state;
     int status;
     pid_t pid = fork();
 
@@ -242,9 +258,8 @@ static void test_threads(void **state)
     assert_int_equal(status, 0);
 }
 
-static void test_missing(void **state)
+TEST(missing)
 {
-    (void)state;
     struct host h = {.cap_sys_ptrace = true, .cap_dac_read_search = true, .cap_sys_nice = true, .perf_event_paranoid = 2};
     char *names = privileges_missing(&h);
 
@@ -282,23 +297,4 @@ static void test_missing(void **state)
     }
     h.cap_bpf = h.cap_perfmon = true;
     assert_null(privileges_check(&h));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_allowed),
-        cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_missing),
-    };
-    int fd = mkstemp(file);
-
-    if (fd < 0 || write(fd, "x", 1) != 1)
-        return 1;
-    close(fd);
-    snprintf(fresh, sizeof fresh, "%s.new", file);
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    unlink(file);
-    return failed;
 }

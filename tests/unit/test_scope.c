@@ -36,7 +36,7 @@ static uint32_t count_processes(struct processes *p)
 }
 
 /* Only one process is asked for: nothing is kept about the others, whatever they do, before they are its children. */
-static void test_strangers(void **state)
+TEST(strangers)
 {
     struct processes_options options = {.follow = true};
     uint32_t own = (uint32_t)getpid();
@@ -46,7 +46,6 @@ static void test_strangers(void **state)
     struct process *process;
     struct processes *p;
 
-    (void)state;
     OK(modules_create(&modules));
     OK(processes_create(&options, modules, &p));
     OK(processes_scan(p, &own, 1));
@@ -81,7 +80,7 @@ static bool matters(struct processes *p, enum sideband_kind kind, uint32_t tgid,
 }
 
 /* Strangers wake nobody while one process is recorded; a process that is, and its children, do, and so do lost events. */
-static void test_news_of_one(void **state)
+TEST(news_of_one)
 {
     static const enum sideband_kind of_process[] = {SIDEBAND_MMAP, SIDEBAND_EXEC, SIDEBAND_EXIT};
     struct processes_options options = {.follow = true};
@@ -91,7 +90,6 @@ static void test_news_of_one(void **state)
     struct modules *modules;
     struct processes *p;
 
-    (void)state;
     OK(modules_create(&modules));
     OK(processes_create(&options, modules, &p));
     OK(processes_scan(p, &own, 1));
@@ -114,13 +112,12 @@ static void test_news_of_one(void **state)
 }
 
 /* Of all processes of the host each may become a Python when it executes a program, or maps a library. */
-static void test_news_of_all(void **state)
+TEST(news_of_all)
 {
     struct processes_options options = {.whole_host = true};
     struct modules *modules;
     struct processes *p;
 
-    (void)state;
     OK(modules_create(&modules));
     OK(processes_create(&options, modules, &p));
     assert_false(processes_are_known(p));
@@ -134,7 +131,7 @@ static void test_news_of_all(void **state)
 }
 
 /* A child runs what its parent does, until it calls exec. */
-static void test_programs(void **state)
+TEST(programs)
 {
     struct processes_options options = {.follow = true};
     uint32_t own = (uint32_t)getpid();
@@ -142,7 +139,6 @@ static void test_programs(void **state)
     struct modules *modules;
     struct processes *p;
 
-    (void)state;
     OK(modules_create(&modules));
     OK(processes_create(&options, modules, &p));
     OK(processes_scan(p, &own, 1));
@@ -166,7 +162,7 @@ static void test_programs(void **state)
 }
 
 /* The fork of a child is among the events that were lost: it is found in /proc, and nothing of the others there is kept. */
-static void test_lost_child(void **state)
+TEST(lost_child)
 {
     struct processes_options options = {.follow = true};
     struct sideband_event e = {.kind = SIDEBAND_LOST, .lost = 1, .time_ns = 1};
@@ -174,7 +170,6 @@ static void test_lost_child(void **state)
     struct modules *modules;
     struct processes *p;
 
-    (void)state;
     OK(modules_create(&modules));
     OK(processes_create(&options, modules, &p));
     OK(processes_scan(p, &own, 1));
@@ -197,7 +192,7 @@ static void test_lost_child(void **state)
 }
 
 /* A process that the filter leaves out has a name and no mappings; they are read when it has a name that passes. */
-static void test_filtered(void **state)
+TEST(filtered)
 {
     struct filter filter = {0};
     struct processes_options options = {.whole_host = true, .filter = &filter};
@@ -206,7 +201,6 @@ static void test_filtered(void **state)
     struct modules *modules;
     struct processes *p;
 
-    (void)state;
     OK(filter_add_comms(&filter, "wanted"));
     OK(modules_create(&modules));
     OK(processes_create(&options, modules, &p));
@@ -229,7 +223,7 @@ static void test_filtered(void **state)
  * A process calls exec right after its fork, and that is lost: the table has the parent's mappings. The first samples do
  * not tell, for they may have been taken before the sampler heard of the fork.
  */
-static void test_lost_exec(void **state)
+TEST(lost_exec)
 {
     struct processes_options options = {.whole_host = true};
     struct wire_sample sample = {.tgid = (uint32_t)getpid(), .start_boottime_ns = 1, .exec_generation = 2,
@@ -238,7 +232,6 @@ static void test_lost_exec(void **state)
     struct process *process;
     struct processes *p;
 
-    (void)state;
     OK(modules_create(&modules));
     OK(processes_create(&options, modules, &p));
     fork_of(p, 1, sample.tgid);
@@ -265,7 +258,7 @@ static void test_lost_exec(void **state)
  * The first sample after an exec is taken before the kernel has counted it: it has the number of the program before, which
  * the process has from its parent. It belongs to the new program, as do those that follow, though the process has gone.
  */
-static void test_sample_of_exec(void **state)
+TEST(sample_of_exec)
 {
     struct processes_options options = {.whole_host = true};
     struct wire_sample sample = {.tgid = 5000001, .start_boottime_ns = 1, .exec_generation = 7, .time_ns = 1};
@@ -274,7 +267,6 @@ static void test_sample_of_exec(void **state)
     struct process *process;
     struct processes *p;
 
-    (void)state;
     OK(modules_create(&modules));
     OK(processes_create(&options, modules, &p));
     fork_of(p, 1, 5000001);
@@ -306,20 +298,4 @@ static void test_sample_of_exec(void **state)
     assert_int_equal(process->exec_generation, 9);
     processes_destroy(p);
     modules_destroy(modules);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_strangers),
-        cmocka_unit_test(test_news_of_one),
-        cmocka_unit_test(test_news_of_all),
-        cmocka_unit_test(test_programs),
-        cmocka_unit_test(test_lost_child),
-        cmocka_unit_test(test_lost_exec),
-        cmocka_unit_test(test_sample_of_exec),
-        cmocka_unit_test(test_filtered),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

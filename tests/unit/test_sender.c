@@ -160,11 +160,10 @@ static enum store_verdict fail_first(uint32_t number)
     return number ? STORE_ACCEPTED : STORE_FAULT;
 }
 
-static void a_profile_that_the_store_fails_for_is_tried_five_times(void **state)
+TEST(a_profile_that_the_store_fails_for_is_tried_five_times)
 {
     struct push p;
 
-    (void)state;
     policy = fail_first;
     begin(&p);
     send_some(&p, 0, 20);
@@ -203,9 +202,8 @@ static void check_sickness(enum store_verdict verdict)
     end(&p, "");
 }
 
-static void nothing_is_refused_while_the_store_takes_nothing(void **state)
+TEST(nothing_is_refused_while_the_store_takes_nothing)
 {
-    (void)state;
     check_sickness(STORE_FAULT);
     check_sickness(STORE_LATER);
     check_sickness(STORE_UNANSWERED);
@@ -217,11 +215,10 @@ static enum store_verdict put_first_off(uint32_t number)
 }
 
 /* A profile above some limit of a rate is put off for ever. */
-static void a_profile_that_is_put_off_for_ever_ends_when_others_do_well(void **state)
+TEST(a_profile_that_is_put_off_for_ever_ends_when_others_do_well)
 {
     struct push p;
 
-    (void)state;
     policy = put_first_off;
     begin(&p);
     for (uint32_t i = 0; i < 1000 && (!i || p.trace.open_count); i++) {
@@ -232,11 +229,10 @@ static void a_profile_that_is_put_off_for_ever_ends_when_others_do_well(void **s
     end(&p, "refused: 1 profile (10 samples)\n    rate 1\n");
 }
 
-static void what_cannot_be_remembered_is_counted_and_holds_up_nothing(void **state)
+TEST(what_cannot_be_remembered_is_counted_and_holds_up_nothing)
 {
     struct push p;
 
-    (void)state;
     policy = put_first_off;
     state_room = 3;
     begin(&p);
@@ -246,15 +242,4 @@ static void what_cannot_be_remembered_is_counted_and_holds_up_nothing(void **sta
     state_room = UINT32_MAX;
     end(&p, "refused: 1 profile (10 samples)\n"
             "    too_many_profiles 1: one trace has more than can be remembered: record with --rotate\n");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_profile_that_the_store_fails_for_is_tried_five_times),
-        cmocka_unit_test(nothing_is_refused_while_the_store_takes_nothing),
-        cmocka_unit_test(a_profile_that_is_put_off_for_ever_ends_when_others_do_well),
-        cmocka_unit_test(what_cannot_be_remembered_is_counted_and_holds_up_nothing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

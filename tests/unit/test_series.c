@@ -100,12 +100,11 @@ static const char *labels_of(struct world *w, uint32_t thread, uint32_t event)
     return text_of(w, find(w, thread, event, 1));
 }
 
-static void test_defaults(void **state)
+TEST(defaults)
 {
     struct world w;
     uint32_t lost;
 
-    (void)state;
     OK(begin(&w, NULL, NULL));
     assert_string_equal(labels_of(&w, 0, 0), "__name__=process_cpu host=web-1 python_version=3.12 service_name=shop@eu");
     assert_string_equal(labels_of(&w, 0, 1), "__name__=off_cpu host=web-1 python_version=3.12 service_name=shop@eu");
@@ -117,7 +116,7 @@ static void test_defaults(void **state)
 }
 
 /* Events whose names a store spells alike have profiles of their own; and none is taken for that of losses. */
-static void test_events_spelled_alike(void **state)
+TEST(events_spelled_alike)
 {
     static const char *const names[] = {"a:b", "a_b", "a-b_2", "a.b", "task-clock", "pycap_lost"};
     static const char *const series[] = {"a_b", "a_b_2", "a_b_2_2", "a_b_3", "process_cpu_2", "pycap_lost_2"};
@@ -125,7 +124,6 @@ static void test_events_spelled_alike(void **state)
     struct world w;
     char want[64];
 
-    (void)state;
     OK(begin(&w, NULL, NULL));
     for (size_t i = 0; i < COUNT; i++)
         synthetic_event(&w.s, names[i], "hits", false);
@@ -138,11 +136,10 @@ static void test_events_spelled_alike(void **state)
 }
 
 /* Equal labels are one series: of the threads of a process, and of processes. */
-static void test_numbers(void **state)
+TEST(numbers)
 {
     struct world w;
 
-    (void)state;
     OK(begin(&w, NULL, NULL));
     synthetic_thread(&w.s, 0, 102, "other thread");
     uint32_t again = synthetic_process(&w.s, 300, "gunicorn: worke");
@@ -161,14 +158,13 @@ static void test_numbers(void **state)
     finish(&w);
 }
 
-static void test_rules(void **state)
+TEST(rules)
 {
     static const char *const rules[] = {"service_name={comm}-{pid}", "host=", "cluster=eu {{1}}", "t={thread}/{tid}/{event}", "pod={pod_uid}",
                                         "what={pod_uid|unit}: {program}", "python_version=", "container_id=", "pod_uid=", NULL};
     struct world w;
     uint32_t lost;
 
-    (void)state;
     OK(begin(&w, rules, NULL));
     assert_string_equal(labels_of(&w, 0, 0), "__name__=process_cpu cluster=eu {1} service_name=gunicorn: worke-100 t=MainThread/101/cpu-clock "
                                              "what=shop@eu: gunicorn");
@@ -180,12 +176,11 @@ static void test_rules(void **state)
 }
 
 /* There is always a service_name. */
-static void test_service_name(void **state)
+TEST(service_name)
 {
     static const char *const rules[] = {"service_name={pod_uid}", "host=", "python_version=", NULL};
     struct world w;
 
-    (void)state;
     OK(begin(&w, rules, NULL));
     assert_string_equal(labels_of(&w, 0, 0), "__name__=process_cpu service_name=gunicorn");
     w.s.processes.data[0].name = "-m http.server";
@@ -199,7 +194,7 @@ static void test_service_name(void **state)
     finish(&w);
 }
 
-static void test_map(void **state)
+TEST(map)
 {
     static const char map[] = "# what the cluster knows\n"
                               "pod:" UID "   service_name=shop  namespace=prod # and a remark\n"
@@ -212,7 +207,6 @@ static void test_map(void **state)
     struct world w;
     uint32_t lost;
 
-    (void)state;
     OK(begin(&w, rules, map));
     /* The container counts before the pod, and that before the host; a rule before all of them. */
     assert_string_equal(labels_of(&w, 1, 0), "__name__=process_cpu host=web-1 image=shop:1.2=x namespace=prod node=n2.local ns=prod "
@@ -223,14 +217,13 @@ static void test_map(void **state)
     finish(&w);
 }
 
-static void test_hostile(void **state)
+TEST(hostile)
 {
     static const char *const rules[] = {"service_name={program}", "both={comm}{cgroup}", "long={cgroup}{cgroup}", NULL};
     char *longest = calloc(1, 5001);
     struct world w;
     uint32_t count;
 
-    (void)state;
     for (int i = 0; i < 5000; i += 2)
         memcpy(longest + i, "\xc3\xa9", 2); /* of two bytes: one too long begins at an odd place behind one letter */
     OK(begin(&w, rules, NULL));
@@ -252,12 +245,11 @@ static void test_hostile(void **state)
 }
 
 /* Of two windows at once, as samples come. */
-static void test_most(void **state)
+TEST(most)
 {
     static const char *const rules[] = {"service_name={pid}", "zone=a", NULL};
     struct world w;
 
-    (void)state;
     OK(begin(&w, rules, NULL));
     series_destroy(w.series);
     w.request.max_series = 2;
@@ -284,14 +276,13 @@ static void test_most(void **state)
 }
 
 /* Memory is counted: a trace with many names ends with an error, not with the host's memory. */
-static void test_memory(void **state)
+TEST(memory)
 {
     static const char *const rules[] = {"service_name={program}", NULL};
     struct world w;
     struct error *err = NULL;
     char names[2][40];
 
-    (void)state;
     OK(begin(&w, rules, NULL));
     w.limits.memory_max = w.limits.memory_used + (1 << 20);
     for (uint32_t i = 0; !err && i < 1000000; i++) {
@@ -308,7 +299,7 @@ static void test_memory(void **state)
     finish(&w);
 }
 
-static void test_refused_rules(void **state)
+TEST(refused_rules)
 {
     static const char many[] = "a=1;b=1;c=1;d=1;e=1;f=1;g=1;h=1;i=1;j=1;k=1;l=1;m=1;n=1;o=1;p=1;q=1;r=1;s=1;t=1;u=1;v=1;w=1;x=1;y=1";
     static const struct {
@@ -342,7 +333,6 @@ static void test_refused_rules(void **state)
          "series would have 31 labels, with those of the label map: stores take 30"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const char *rules[32] = {NULL};
         char *copy = strdup(cases[i].rules), *rest = copy;
@@ -359,28 +349,15 @@ static void test_refused_rules(void **state)
 }
 
 /* A map that is not there is named. */
-static void test_no_map(void **state)
+TEST(no_map)
 {
     struct push_request request = {.label_map = "/nowhere/names.txt", .max_series = 1};
     struct limits limits = {.memory_max = 1 << 20, .work_max = UINT64_MAX};
     struct series *series;
 
-    (void)state;
     struct error *err = series_create(&request, &limits, &series);
     assert_non_null(err);
     assert_int_equal(err->code, ERROR_NOT_FOUND);
     assert_non_null(strstr(error_text(err), "/nowhere/names.txt"));
     error_destroy(err);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_defaults), cmocka_unit_test(test_events_spelled_alike), cmocka_unit_test(test_numbers),  cmocka_unit_test(test_rules),
-        cmocka_unit_test(test_service_name), cmocka_unit_test(test_map),  cmocka_unit_test(test_hostile),
-        cmocka_unit_test(test_most),     cmocka_unit_test(test_memory),   cmocka_unit_test(test_refused_rules),
-        cmocka_unit_test(test_no_map),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

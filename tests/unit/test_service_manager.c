@@ -13,6 +13,15 @@
 #include "capture/output/service_manager.h"
 
 /* A service manager that listens at a path, or if `abstract` at a name of its own kind. */
+static int ignore_closed_pipes(void **state)
+{
+    (void)state;
+    signal(SIGPIPE, SIG_IGN);
+    return 0;
+}
+
+TESTS_WITH(ignore_closed_pipes, NULL);
+
 struct listener {
     int fd;
     char folder[32], name[80];
@@ -72,9 +81,8 @@ static void tells(bool abstract, bool confine)
     stop_listening(&l, abstract);
 }
 
-static void test_tells(void **state)
+TEST(tells)
 {
-    (void)state;
     tells(false, false);
     tells(false, true);
     tells(true, true);
@@ -101,9 +109,8 @@ static const char *message(const char *socket)
 }
 
 /* Nobody listens, or the name is none of a local socket: that is said, and the recording goes on. */
-static void test_cannot_tell(void **state)
+TEST(cannot_tell)
 {
-    (void)state;
     char longest[200] = "/";
 
     assert_non_null(strstr(message("/nowhere/notify"), "NOTIFY_SOCKET (/nowhere/notify): No such file"));
@@ -115,9 +122,8 @@ static void test_cannot_tell(void **state)
 }
 
 /* The manager has gone meanwhile. */
-static void test_manager_goes(void **state)
+TEST(manager_goes)
 {
-    (void)state;
     struct listener l;
     struct service_manager *m;
 
@@ -131,9 +137,8 @@ static void test_manager_goes(void **state)
     service_manager_destroy(m);
 }
 
-static void test_nobody(void **state)
+TEST(nobody)
 {
-    (void)state;
     struct service_manager *m = (struct service_manager *)"";
 
     unsetenv("NOTIFY_SOCKET");
@@ -142,17 +147,4 @@ static void test_nobody(void **state)
     service_manager_ready(m, 1);
     service_manager_stopping(m);
     service_manager_destroy(m);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tells),
-        cmocka_unit_test(test_cannot_tell),
-        cmocka_unit_test(test_manager_goes),
-        cmocka_unit_test(test_nobody),
-    };
-
-    signal(SIGPIPE, SIG_IGN);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,9 +18,8 @@ static const char *value(const struct settings *s, const char *key)
     return NULL;
 }
 
-static void test_usual(void **state)
+TEST(usual)
 {
-    (void)state;
     struct session_options o = {.frequency_hz = 99, .kernel = true, .follow = true};
     struct settings s;
 
@@ -35,9 +34,8 @@ static void test_usual(void **state)
 }
 
 /* What leaves something out is named. */
-static void test_limits(void **state)
+TEST(limits)
 {
-    (void)state;
     struct filter filter = {0};
     int cpus[] = {0, 3};
     uint32_t pid = 1;
@@ -71,9 +69,8 @@ static void test_limits(void **state)
 }
 
 /* Neither a long value nor the number of settings makes one fall out. */
-static void test_long_and_many(void **state)
+TEST(long_and_many)
 {
-    (void)state;
     struct settings s = {0};
     char text[4000], key[20][8];
 
@@ -91,15 +88,4 @@ static void test_long_and_many(void **state)
     for (int i = 0; i < 20; i++)
         assert_string_equal(value(&s, key[i]), key[i]);
     settings_deinit(&s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_usual),
-        cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_long_and_many),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,7 +10,7 @@
 
 /* ---- paths ---- */
 
-static void test_clean(void **state)
+TEST(clean)
 {
     static const char *const cases[][2] = {
         {"/a/b.py", "/a/b.py"}, {"//a//b.py/", "/a/b.py"},   {"a/./b.py", "a/b.py"},    {"/a/../../b.py", "/b.py"}, {"../../b.py", "b.py"},
@@ -18,7 +18,6 @@ static void test_clean(void **state)
     };
     char *longest = malloc(100000);
     struct buf out = {0};
-    (void)state;
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         buf_clear(&out);
@@ -42,7 +41,7 @@ static void test_clean(void **state)
 
 /* ---- encodings ---- */
 
-static void test_decode(void **state)
+TEST(decode)
 {
 #define BYTES(text) (text), sizeof(text) - 1
     static const struct {
@@ -65,7 +64,6 @@ static void test_decode(void **state)
         {BYTES("#coding:"), "#coding:"},
         {BYTES(""), ""},
     };
-    (void)state;
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct buf out = {0};
@@ -153,7 +151,7 @@ static void expect_path(struct world *w, const char *file, const char *path)
         assert_string_equal(found->path, whole);
 }
 
-static void test_places(void **state)
+TEST_WITH(places, fixture_init, fixture_deinit)
 {
     const struct fixture *f = *state;
     struct world w;
@@ -186,12 +184,11 @@ static void test_places(void **state)
     end(&w);
 }
 
-static void test_missing_folder(void **state)
+TEST(missing_folder)
 {
     const char *arguments[] = {"/nonexistent"}, *bad[] = {"<x>=/"};
     const struct option_texts texts = {.data = arguments, .count = 1}, wrong = {.data = bad, .count = 1};
     struct sources *sources;
-    (void)state;
 
     struct error *err = sources_create(&texts, NULL, &sources);
     assert_non_null(strstr(error_text(err), "/nonexistent"));
@@ -202,7 +199,7 @@ static void test_missing_folder(void **state)
 }
 
 /* Links stay in the folder; what is no regular file or too large is no source. */
-static void test_hostile_files(void **state)
+TEST_WITH(hostile_files, fixture_init, fixture_deinit)
 {
     const struct fixture *f = *state;
     struct world w;
@@ -248,7 +245,7 @@ static const char *write_module(const struct fixture *f)
     return "/srv/p/m.py";
 }
 
-static void test_match(void **state)
+TEST_WITH(match, fixture_init, fixture_deinit)
 {
     static const struct {
         int64_t modified_ns;
@@ -280,7 +277,7 @@ static void test_match(void **state)
 }
 
 /* What ran contradicts a text, also where the trace knows no size. */
-static void test_contradictions(void **state)
+TEST_WITH(contradictions, fixture_init, fixture_deinit)
 {
     static const struct {
         const char *function;
@@ -316,7 +313,7 @@ static void test_contradictions(void **state)
 }
 
 /* Of several files of a name the one that ran is taken. */
-static void test_best(void **state)
+TEST_WITH(best, fixture_init, fixture_deinit)
 {
     const struct fixture *f = *state;
     struct world w;
@@ -338,7 +335,7 @@ static void test_best(void **state)
 }
 
 /* Looking costs work, which has a limit. */
-static void test_limits(void **state)
+TEST_WITH(limits, fixture_init, fixture_deinit)
 {
     const struct fixture *f = *state;
     const char *arguments[] = {f->dir};
@@ -359,21 +356,4 @@ static void test_limits(void **state)
     assert_true(limits.exceeded);
     error_destroy(err);
     sources_destroy(sources);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_clean),
-        cmocka_unit_test(test_decode),
-        cmocka_unit_test(test_missing_folder),
-        cmocka_unit_test_setup_teardown(test_places, fixture_init, fixture_deinit),
-        cmocka_unit_test_setup_teardown(test_hostile_files, fixture_init, fixture_deinit),
-        cmocka_unit_test_setup_teardown(test_match, fixture_init, fixture_deinit),
-        cmocka_unit_test_setup_teardown(test_contradictions, fixture_init, fixture_deinit),
-        cmocka_unit_test_setup_teardown(test_best, fixture_init, fixture_deinit),
-        cmocka_unit_test_setup_teardown(test_limits, fixture_init, fixture_deinit),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -45,11 +45,10 @@ static void assert_stamp(const struct scene *s, const char *file, uint64_t size,
     assert_true(found->size_bytes == size && found->modified_ns == modified_ns && !found->several);
 }
 
-static void test_a_name_is_that_of_its_frames(void **state)
+TEST(a_name_is_that_of_its_frames)
 {
     struct scene s;
 
-    (void)state;
     begin(&s);
     uint32_t frame = python(&s, "main", "/srv/a.py", 1, 0);
     uint32_t outer = stack(&s, &frame, 1);
@@ -66,11 +65,10 @@ static void test_a_name_is_that_of_its_frames(void **state)
     teardown(&s);
 }
 
-static void test_records_that_agree(void **state)
+TEST(records_that_agree)
 {
     struct scene s;
 
-    (void)state;
     begin(&s);
     say(&s, 1, "/a.py", TRACE_SOURCE_FILE, 0, -1);
     say(&s, 2, "/a.py", TRACE_SOURCE_FILE, 0, -1);
@@ -83,11 +81,10 @@ static void test_records_that_agree(void **state)
 }
 
 /* Two containers, or a file that changed: from then on nothing makes it one file again. */
-static void test_several_files_of_one_name(void **state)
+TEST(several_files_of_one_name)
 {
     struct scene s;
 
-    (void)state;
     begin(&s);
     say(&s, 1, "/size.py", TRACE_SOURCE_FILE, 10, BEFORE_NS);
     say(&s, 2, "/size.py", TRACE_SOURCE_FILE, 11, BEFORE_NS);
@@ -107,11 +104,10 @@ static void test_several_files_of_one_name(void **state)
 }
 
 /* A name that is not known of one process is not known, in whichever order the records come; the others stay. */
-static void test_not_known(void **state)
+TEST(not_known)
 {
     struct scene s;
 
-    (void)state;
     begin(&s);
     say(&s, 1, "/first.py", TRACE_SOURCE_FILE, 1, BEFORE_NS);
     say(&s, 1, "/gone.py", TRACE_SOURCE_FILE, 2, BEFORE_NS);
@@ -130,11 +126,10 @@ static void test_not_known(void **state)
 }
 
 /* What ran may be older than a file that was modified after the process began. */
-static void test_modified_since_the_process_began(void **state)
+TEST(modified_since_the_process_began)
 {
     struct scene s;
 
-    (void)state;
     begin(&s);
     say(&s, 1, "/deployed.py", TRACE_SOURCE_FILE, 1, AFTER_NS);
     assert_null(stamp(&s, "/deployed.py"));
@@ -150,17 +145,4 @@ static void test_modified_since_the_process_began(void **state)
     say(&s, 1, "/younger.py", TRACE_SOURCE_FILE, 1, AFTER_NS);
     assert_null(stamp(&s, "/younger.py"));
     teardown(&s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_name_is_that_of_its_frames),
-        cmocka_unit_test(test_records_that_agree),
-        cmocka_unit_test(test_several_files_of_one_name),
-        cmocka_unit_test(test_not_known),
-        cmocka_unit_test(test_modified_since_the_process_began),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

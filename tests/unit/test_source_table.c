@@ -171,7 +171,7 @@ static void assert_state(const struct said *said, const char *name, uint32_t wan
     assert_true(wanted == TRACE_SOURCE_FILE || (!s->size_bytes && !s->modified_ns));
 }
 
-static void test_what_names_are(void **state)
+TEST_WITH(what_names_are, set_up, tear_down)
 {
     struct world *w = *state;
     static const char *const files[] = {"file.py", "link.py", "back.py", "relative.py"};
@@ -206,7 +206,7 @@ static void test_what_names_are(void **state)
     assert_state(said, "/proc/self/status", TRACE_SOURCE_UNKNOWN);
 }
 
-static void test_names_of_no_file(void **state)
+TEST_WITH(names_of_no_file, set_up, tear_down)
 {
     struct world *w = *state;
     char longest[PATH_MAX + 1];
@@ -224,7 +224,7 @@ static void test_names_of_no_file(void **state)
 }
 
 /* Where the working directory is the one that the process began in, and not when that is not known any more. */
-static void test_relative_names(void **state)
+TEST_WITH(relative_names, set_up, tear_down)
 {
     struct world *w = *state;
 
@@ -256,7 +256,7 @@ static void test_relative_names(void **state)
 }
 
 /* A process that leaves its root and then means other files; once it has ended, what it meant before can be asked. */
-static void test_a_root_that_changes(void **state)
+TEST_WITH(a_root_that_changes, set_up, tear_down)
 {
     struct world *w = *state;
     char left;
@@ -292,7 +292,7 @@ static void test_a_root_that_changes(void **state)
 }
 
 /* Once in an epoch for a root and a user, and again in the next. */
-static void test_how_often(void **state)
+TEST_WITH(how_often, set_up, tear_down)
 {
     struct world *w = *state;
 
@@ -324,7 +324,7 @@ static void test_how_often(void **state)
 }
 
 /* The second look tells of what is another file now, and of nothing else. */
-static void test_changes(void **state)
+TEST_WITH(changes, set_up, tear_down)
 {
     struct world *w = *state;
     static const char *const names[] = {"same.py", "longer.py", "touched.py", "gone.py"};
@@ -357,7 +357,7 @@ static void test_changes(void **state)
 }
 
 /* A process that names ever more files is asked for no more than its quota; the rest is counted. */
-static void test_quota(void **state)
+TEST_WITH(quota, set_up, tear_down)
 {
     struct world *w = *state;
     uint64_t counts[QUOTA_COUNT], asked = 0;
@@ -375,30 +375,13 @@ static void test_quota(void **state)
     assert_false(quotas_any_refused(w->quotas));
 }
 
-static void test_groups(void **state)
+TEST(groups)
 {
     uint32_t groups[4];
 
-    (void)state;
     assert_int_equal(procfs_parse_groups("Name:\tx\nUid:\t1\t2\t3\t4\nGid:\t5\t6\t7\t8\nGroups:\t9 10 \nNStgid:\t1\n", groups, 4), 3);
     assert_true(groups[0] == 8 && groups[1] == 9 && groups[2] == 10);
     assert_int_equal(procfs_parse_groups("Name:\tx\nGid:\t5\t6\t7\t8\nGroups:\t9 10 11 12 13 14 \n", groups, 4), 4);
     assert_int_equal(procfs_parse_groups("Name:\tx\nGid:\t5\t6\t7\t8\nGroups:\t \nNStgid:\t1\n", groups, 4), 1);
     assert_int_equal(procfs_parse_groups("Name:\tx\n", groups, 4), 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_what_names_are, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_names_of_no_file, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_relative_names, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_a_root_that_changes, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_how_often, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_changes, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_quota, set_up, tear_down),
-        cmocka_unit_test(test_groups),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

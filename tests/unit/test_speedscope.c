@@ -90,14 +90,13 @@ static void setup_processes(struct synthetic *s)
     add(s, 3, 0, ab, 4800000000);
 }
 
-static void test_all_then_threads(void **state)
+TEST(all_then_threads)
 {
     static const char *const names[] = {"all threads (12.3 s)", "-m http.server 9 \xc2\xb7 thread",
                                         "gunicorn 21 \xc2\xb7 pool_0 22", "gunicorn 21 \xc2\xb7 MainThread",
                                         "gunicorn 20 \xc2\xb7 MainThread"};
     struct synthetic s = {0};
     size_t overviews;
-    (void)state;
 
     setup_processes(&s);
     json_t *json = parse_speedscope(&s, plain);
@@ -111,14 +110,13 @@ static void test_all_then_threads(void **state)
     synthetic_deinit(&s);
 }
 
-static void test_merge(void **state)
+TEST(merge)
 {
     static const char *const processes[] = {"gunicorn 21", "-m http.server 9", "gunicorn 20"};
     static const char *const all[] = {"all threads (12.3 s)"};
     struct synthetic s = {0};
     struct emit_options o = plain;
     size_t overviews;
-    (void)state;
 
     setup_processes(&s);
     o.merge = EMIT_MERGE_PROCESS;
@@ -147,11 +145,10 @@ static void test_merge(void **state)
 }
 
 /* A single thread is not shown twice. */
-static void test_one_thread(void **state)
+TEST(one_thread)
 {
     static const char *const names[] = {"python3 100 \xc2\xb7 MainThread 101"};
     struct synthetic s = {0};
-    (void)state;
 
     setup_one(&s);
     sample(&s, 0, stack_of(&s, "a"));
@@ -173,7 +170,7 @@ static void setup_many(struct synthetic *s, uint32_t count, uint64_t weight)
 }
 
 /* Threads are joined where they are many, or small. */
-static void test_other_threads(void **state)
+TEST(other_threads)
 {
     static const struct {
         uint32_t count;
@@ -185,7 +182,6 @@ static void test_other_threads(void **state)
         {51, 10000000, 52, "2 other threads"},            {500, 2000000, 52, "451 other threads"},
         {87, 100000, 3, "87 other threads"},              {1, 100000, 3, "python3 100 \xc2\xb7 w 200"},
     };
-    (void)state;
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct synthetic s = {0};
@@ -203,7 +199,7 @@ static void test_other_threads(void **state)
 }
 
 /* Weights of different units do not add up: each event has its view of all threads. Times come first. */
-static void test_several_units(void **state)
+TEST(several_units)
 {
     static const char *const names[] = {"all threads (3.0 ms) \xc2\xb7 cpu-clock", "all threads (9.0 KiB) \xc2\xb7 page-faults",
                                         "python3 100 \xc2\xb7 w 102 \xc2\xb7 cpu-clock",
@@ -211,7 +207,6 @@ static void test_several_units(void **state)
                                         "python3 100 \xc2\xb7 MainThread 101 \xc2\xb7 page-faults",
                                         "python3 100 \xc2\xb7 w 102 \xc2\xb7 page-faults"};
     struct synthetic s = {0};
-    (void)state;
 
     synthetic_thread(&s, synthetic_process(&s, 100, "python3"), 101, "MainThread");
     synthetic_thread(&s, 0, 102, "w");
@@ -233,11 +228,10 @@ static void test_several_units(void **state)
 }
 
 /* Callees of a function stand by weight, its own weight behind them; stacks of all threads are added up. */
-static void test_order_of_a_sum(void **state)
+TEST(order_of_a_sum)
 {
     struct synthetic s = {0};
     struct emit_options o = plain;
-    (void)state;
 
     setup_one(&s);
     synthetic_thread(&s, 0, 102, "w");
@@ -259,7 +253,7 @@ static void test_order_of_a_sum(void **state)
 }
 
 /* Each value of a label has a profile, which adds nothing to the sum. */
-static void test_labels(void **state)
+TEST(labels)
 {
     static const struct emit_label labels[] = {
         {"interpreter", "1"}, {"asyncio task", "fetch"}, {"asyncio task", "a;b\n"}, {"interpreter", "1"}};
@@ -270,7 +264,6 @@ static void test_labels(void **state)
     struct synthetic s = {0};
     struct emit_options o = plain;
     size_t overviews;
-    (void)state;
 
     setup_one(&s);
     s.model.label_sets = sets;
@@ -302,14 +295,13 @@ static void test_labels(void **state)
 }
 
 /* Of many values the fifty heaviest are shown. */
-static void test_many_labels(void **state)
+TEST(many_labels)
 {
     struct emit_label labels[60];
     struct emit_label_set sets[61] = {{0}};
     char values[60][8];
     struct synthetic s = {0};
     struct emit_options o = plain;
-    (void)state;
 
     setup_one(&s);
     uint32_t a = stack_of(&s, "a");
@@ -332,11 +324,10 @@ static void test_many_labels(void **state)
 }
 
 /* With filters the names of the file and of its first profile say how much is shown. */
-static void test_filters(void **state)
+TEST(filters)
 {
     static const struct emit_total totals[] = {{.all_value = 24600000000, .shown_value = 12300000000}};
     struct synthetic s = {0};
-    (void)state;
 
     setup_processes(&s);
     s.model.totals = totals;
@@ -351,7 +342,7 @@ static void test_filters(void **state)
 }
 
 /* What is kept of all stacks counts in the limits: an output may have many parts. */
-static void test_memory_of_stacks(void **state)
+TEST(memory_of_stacks)
 {
     enum { STACKS = 100000 };
     struct limits limits = {.memory_max = UINT64_MAX, .work_max = UINT64_MAX};
@@ -359,7 +350,6 @@ static void test_memory_of_stacks(void **state)
     struct emit_options options = plain;
     struct synthetic s = {0};
     void *emitting = NULL;
-    (void)state;
 
     setup_one(&s);
     uint32_t frame = synthetic_python(&s, "f", "f.py", 1, 1, 1), stack = EMIT_NO_STACK;
@@ -378,18 +368,4 @@ static void test_memory_of_stacks(void **state)
     assert_int_equal(fclose(out), 0);
     assert_int_equal(limits.memory_used, 0);
     synthetic_deinit(&s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_all_then_threads), cmocka_unit_test(test_merge),
-        cmocka_unit_test(test_one_thread),       cmocka_unit_test(test_other_threads),
-        cmocka_unit_test(test_several_units),    cmocka_unit_test(test_order_of_a_sum),
-        cmocka_unit_test(test_labels),           cmocka_unit_test(test_many_labels),
-        cmocka_unit_test(test_filters),
-        cmocka_unit_test(test_memory_of_stacks),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

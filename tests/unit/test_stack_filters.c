@@ -109,7 +109,7 @@ static const char *shown(struct view *v, const char *words, uint64_t weight)
 
 /* ---- each rule ---- */
 
-static void test_each_rule(void **state)
+TEST(each_rule)
 {
     static const struct {
         const char *words[7], *from, *to;
@@ -149,7 +149,6 @@ static void test_each_rule(void **state)
         {{"--collapse-recursion"}, "f@/x.py f@/y.py", "f f"}, /* two functions of one name */
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct view v;
         int count = 0;
@@ -162,7 +161,7 @@ static void test_each_rule(void **state)
     }
 }
 
-static void test_names_of_groups(void **state)
+TEST(names_of_groups)
 {
     static const struct {
         const char *word, *module, *package;
@@ -191,7 +190,6 @@ static void test_names_of_groups(void **state)
     struct model m = {0};
     struct buf out = {0};
 
-    (void)state;
     assert_true(model_init(&m, NULL));
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         uint32_t number = frame(&m, cases[i].word);
@@ -215,11 +213,10 @@ static void test_names_of_groups(void **state)
 
 /* ---- their order ---- */
 
-static void test_order(void **state)
+TEST(order)
 {
     struct view v;
 
-    (void)state;
     /* Samples are chosen, and stacks cut, by frames that are hidden afterwards. */
     VIEW(&v, "--hide", "helper", "--focus", "helper", "--root-at", "helper");
     assert_string_equal(shown(&v, "main helper work leaf", 1), "work leaf");
@@ -256,7 +253,7 @@ static void says(struct view *v, const char *wanted)
     error_destroy(err);
 }
 
-static void test_nothing_left(void **state)
+TEST(nothing_left)
 {
     static const struct {
         const char *words[6], *text;
@@ -281,7 +278,6 @@ static void test_nothing_left(void **state)
         {{"--group", "file"}, ""},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct view v;
         int count = 0;
@@ -295,12 +291,11 @@ static void test_nothing_left(void **state)
     }
 }
 
-static void test_nothing_matched(void **state)
+TEST(nothing_matched)
 {
     struct buf text = {0};
     struct view v;
 
-    (void)state;
     VIEW(&v, "--hide", "main", "--hide", "x", "--hide", "^main", "--ignore", "file:zz");
     shown(&v, "main work", 1);
     assert_true(stack_nothing_matched(&v.map, &text));
@@ -318,12 +313,11 @@ static void test_nothing_matched(void **state)
 /* ---- patterns ---- */
 
 /* Of a name that is too long only the beginning counts. */
-static void test_patterns(void **state)
+TEST(patterns)
 {
     char name[PATTERN_NAME_LIMIT_BYTES + 10];
     struct pattern *p;
 
-    (void)state;
     memset(name, 'a', sizeof name);
     name[sizeof name - 1] = 0;
     name[PATTERN_NAME_LIMIT_BYTES] = 'b';
@@ -347,28 +341,16 @@ static void test_patterns(void **state)
     pattern_destroy(p);
 }
 
-static void test_given(void **state)
+TEST(given)
 {
     struct given_option options[] = {{"pid", "1,2"}, {"gil", NULL}, {"comm", "a b"}, {"pid", "it's"}, {"task", ""}};
     const struct given given = {options, 5, 5};
     struct buf text = {0};
 
-    (void)state;
     given_put(&given, NULL, &text);
     assert_string_equal(buf_cstr(&text), "--pid 1,2 --gil --comm 'a b' --pid 'it'\\''s' --task ''");
     buf_clear(&text);
     given_put(&given, "pid", &text);
     assert_string_equal(buf_cstr(&text), "--pid 1,2 --pid 'it'\\''s'");
     buf_deinit(&text);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each_rule),    cmocka_unit_test(test_names_of_groups), cmocka_unit_test(test_order),
-        cmocka_unit_test(test_nothing_left), cmocka_unit_test(test_nothing_matched), cmocka_unit_test(test_patterns),
-        cmocka_unit_test(test_given),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

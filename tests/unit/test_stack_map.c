@@ -54,7 +54,7 @@ static const char *shown(struct stack_map *map, uint32_t stack, uint32_t label_s
     return kept ? spelled(map->model, number) : "dropped";
 }
 
-static void test_options(void **state)
+TEST(options)
 {
     const struct stack_map_options none = {0}, function = {.by_function = true}, lineless = {.no_lines = true},
                                    both = {.by_function = true, .no_lines = true};
@@ -63,7 +63,6 @@ static void test_options(void **state)
     uint32_t number, other;
     bool kept;
 
-    (void)state;
     assert_true(model_init(&m, NULL));
     uint32_t frames[] = {line_of(&m, "f", 12), line_of(&m, "g", 25)}, late[] = {frames[0], line_of(&m, "g", 27)};
     uint32_t stack = stack_of(&m, frames, 2), second = stack_of(&m, late, 2);
@@ -89,13 +88,12 @@ static void test_options(void **state)
     model_deinit(&m);
 }
 
-static void test_labels(void **state)
+TEST(labels)
 {
     const struct stack_map_options all = {.labels = true, .by_function = true}, interpreters = {.interpreters = true};
     struct model m = {0};
     struct stack_map map;
 
-    (void)state;
     assert_true(model_init(&m, NULL));
     uint32_t frame = line_of(&m, "f", 12), stack = stack_of(&m, &frame, 1);
     const struct model_label labels[] = {{text(&m, trace_label_key(TRACE_LABEL_interpreter)), text(&m, "1")},
@@ -169,7 +167,7 @@ static struct error *root_at_work(struct stack_map *map, uint32_t label_set, str
     return NULL;
 }
 
-static void test_hidden_and_dropped(void **state)
+TEST(hidden_and_dropped)
 {
     static const struct stack_rule rules[] = {{.option = "--hide", .is_enabled = always, .frame = hide_helpers},
                                               {.option = "--root", .is_enabled = always, .stack = root_at_work},
@@ -178,7 +176,6 @@ static void test_hidden_and_dropped(void **state)
     struct model m = {0};
     struct stack_map map;
 
-    (void)state;
     assert_true(model_init(&m, NULL));
     uint32_t helper = line_of(&m, "helper", 1), mainly = line_of(&m, "main", 2), work = line_of(&m, "work", 3);
     uint32_t chain[] = {mainly, helper, work, helper}, idle[] = {mainly, helper, helper};
@@ -193,15 +190,4 @@ static void test_hidden_and_dropped(void **state)
     assert_int_equal(times_asked, 6);
     stack_map_deinit(&map);
     model_deinit(&m);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_options),
-        cmocka_unit_test(test_labels),
-        cmocka_unit_test(test_hidden_and_dropped),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -315,19 +315,19 @@ static void assert_new_stacks_are_cut(struct world *w, uint32_t native_each)
     found_deinit(&f);
 }
 
-static void test_join_of_a_cut_stack(void **state)
+TEST_WITH(join_of_a_cut_stack, set_up, tear_down)
 {
     assert_new_stacks_are_cut(*state, 5);
 }
 
 /* The cut takes the native frame that the second run's record lies in. */
-static void test_record_is_cut_off(void **state)
+TEST_WITH(record_is_cut_off, set_up, tear_down)
 {
     assert_new_stacks_are_cut(*state, KEPT - 1);
 }
 
 /* A known stack stays whole also if the sample has nothing of the other kind. */
-static void test_known_stack_of_one_kind(void **state)
+TEST_WITH(known_stack_of_one_kind, set_up, tear_down)
 {
     struct world *w = *state;
     struct message *m = &w->message;
@@ -355,7 +355,7 @@ static void test_known_stack_of_one_kind(void **state)
 }
 
 /* What the sampler cut itself counts for the process. */
-static void test_the_sampler_cuts(void **state)
+TEST_WITH(the_sampler_cuts, set_up, tear_down)
 {
     struct world *w = *state;
     struct message *m = &w->message;
@@ -365,16 +365,4 @@ static void test_the_sampler_cuts(void **state)
     m->head.flags |= WIRE_CUT;
     OK(trace_builder_sample(w->builder, &m->head, (uint32_t)sizeof *m));
     assert_int_equal(refused(w, QUOTA_ring_bytes), 1);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_join_of_a_cut_stack, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_record_is_cut_off, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_known_stack_of_one_kind, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_the_sampler_cuts, set_up, tear_down),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

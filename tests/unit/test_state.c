@@ -153,7 +153,7 @@ static void steps_of_a_profile(const char *path, bool opened_again)
     state_close(s);
 }
 
-static void test_steps_of_a_profile(void **state)
+TEST_WITH(steps_of_a_profile, folder_init, fixture_deinit)
 {
     struct fixture *f = *state;
 
@@ -162,7 +162,7 @@ static void test_steps_of_a_profile(void **state)
     steps_of_a_profile(at(f, "again"), true);
 }
 
-static void test_file(void **state)
+TEST_WITH(file, folder_init, fixture_deinit)
 {
     struct fixture *f = *state;
     struct state *s = open_at(at(f, "state"));
@@ -221,7 +221,7 @@ static void assert_same(const struct state *a, const struct state *b)
 }
 
 /* The file cut at every byte has all events but the one that was cut. */
-static void test_cut_anywhere(void **state)
+TEST_WITH(cut_anywhere, folder_init, fixture_deinit)
 {
     struct fixture *f = *state;
     size_t ends[CUT_EVENTS];
@@ -258,7 +258,7 @@ static void test_cut_anywhere(void **state)
 }
 
 /* After a crash of the host the end may be zeros. */
-static void test_zeros_at_the_end(void **state)
+TEST_WITH(zeros_at_the_end, folder_init, fixture_deinit)
 {
     struct fixture *f = *state;
     struct state *s = open_at(at(f, "state"));
@@ -272,7 +272,7 @@ static void test_zeros_at_the_end(void **state)
 }
 
 /* What a process has begun is there when it is killed right behind it. */
-static void test_killed(void **state)
+TEST_WITH(killed, folder_init, fixture_deinit)
 {
     struct fixture *f = *state;
     int status;
@@ -333,7 +333,7 @@ static void send_all(struct witness *w, uint32_t seed)
 }
 
 /* Killed at whatever moment: all is stored, and what is stored more than once was known to be possible. */
-static void test_killed_again_and_again(void **state)
+TEST_WITH(killed_again_and_again, folder_init, fixture_deinit)
 {
     struct fixture *f = *state;
     struct witness *w = mmap(NULL, sizeof *w, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -369,7 +369,7 @@ static void test_killed_again_and_again(void **state)
 
 /* ---- traces ---- */
 
-static void test_complete(void **state)
+TEST_WITH(complete, folder_init, fixture_deinit)
 {
     struct fixture *f = *state;
     struct state *s = open_at(at(f, "state"));
@@ -398,7 +398,7 @@ static void test_complete(void **state)
 }
 
 /* A trace without an end grows: what was sent is known, what is new is new, and the window that grew is neither. */
-static void test_growth(void **state)
+TEST_WITH(growth, folder_init, fixture_deinit)
 {
     struct fixture *f = *state;
     struct state *s = open_at(at(f, "state"));
@@ -426,7 +426,7 @@ static void test_growth(void **state)
 }
 
 /* A newer pysym divides the windows of a trace, half sent, into other chunks. */
-static void test_other_chunks(void **state)
+TEST_WITH(other_chunks, folder_init, fixture_deinit)
 {
     struct fixture *f = *state;
     struct state *s = open_at(at(f, "state"));
@@ -461,7 +461,7 @@ static void test_other_chunks(void **state)
 
 /* ---- other pushes ---- */
 
-static void test_another_destination(void **state)
+TEST_WITH(another_destination, folder_init, fixture_deinit)
 {
     struct fixture *f = *state;
     struct state *s = open_at(at(f, "state"));
@@ -486,7 +486,7 @@ static void test_another_destination(void **state)
     state_close(s);
 }
 
-static void test_two_processes(void **state)
+TEST_WITH(two_processes, folder_init, fixture_deinit)
 {
     struct fixture *f = *state;
     struct state *s = open_at(at(f, "state"));
@@ -509,7 +509,7 @@ static void test_two_processes(void **state)
 }
 
 /* Of several that begin together again and again, never two have the file, and what one wrote the next one reads. */
-static void test_many_processes(void **state)
+TEST_WITH(many_processes, folder_init, fixture_deinit)
 {
     enum { PROCESSES = 6, ROUNDS = 25 };
     struct fixture *f = *state;
@@ -562,7 +562,7 @@ static void contents_refused(const char *text, enum error_code code, const char 
     free(after);
 }
 
-static void test_contents_refused(void **state)
+TEST_WITH(contents_refused, folder_init, fixture_deinit)
 {
     struct fixture *f = *state;
     static const char *const damage[] = {
@@ -594,7 +594,7 @@ static void test_contents_refused(void **state)
     free(longest);
 }
 
-static void test_places_refused(void **state)
+TEST_WITH(places_refused, folder_init, fixture_deinit)
 {
     struct fixture *f = *state;
 
@@ -674,7 +674,7 @@ static void fill(const char *path)
     state_close(s);
 }
 
-static void test_disk_full(void **state)
+TEST_WITH(disk_full, folder_init, fixture_deinit)
 {
     struct fixture *f = *state;
 
@@ -689,7 +689,7 @@ static void test_disk_full(void **state)
     assert_true(fixture_run(f, "ls | grep -v '^state[0-9]*$' | grep -v others >others; test ! -s others"));
 }
 
-static void test_removed_while_used(void **state)
+TEST_WITH(removed_while_used, folder_init, fixture_deinit)
 {
     struct fixture *f = *state;
     struct state *s = open_at(at(f, "state"));
@@ -708,7 +708,7 @@ static void test_removed_while_used(void **state)
 
 /* ---- size ---- */
 
-static void test_written_anew(void **state)
+TEST_WITH(written_anew, folder_init, fixture_deinit)
 {
     struct fixture *f = *state;
     struct state *s = open_at(at(f, "state"));
@@ -743,11 +743,10 @@ static void apply(struct ledger *l, enum ledger_kind kind, uint64_t trace, uint6
     OK(ledger_apply(l, &(struct ledger_event){kind, trace, key, number}));
 }
 
-static void test_bounds(void **state)
+TEST(bounds)
 {
     struct ledger l;
 
-    (void)state;
     ledger_init(&l, 8, 10);
     /* Of more traces the older half is dropped. */
     for (uint64_t trace = 1; trace <= 8; trace++)
@@ -773,30 +772,4 @@ static void test_bounds(void **state)
     apply(&l, LEDGER_COMPLETE, 21, 0, 5);
     assert_int_equal(l.profile_count, 0);
     ledger_deinit(&l);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_steps_of_a_profile, folder_init, fixture_deinit),
-        cmocka_unit_test_setup_teardown(test_file, folder_init, fixture_deinit),
-        cmocka_unit_test_setup_teardown(test_cut_anywhere, folder_init, fixture_deinit),
-        cmocka_unit_test_setup_teardown(test_zeros_at_the_end, folder_init, fixture_deinit),
-        cmocka_unit_test_setup_teardown(test_killed, folder_init, fixture_deinit),
-        cmocka_unit_test_setup_teardown(test_killed_again_and_again, folder_init, fixture_deinit),
-        cmocka_unit_test_setup_teardown(test_complete, folder_init, fixture_deinit),
-        cmocka_unit_test_setup_teardown(test_growth, folder_init, fixture_deinit),
-        cmocka_unit_test_setup_teardown(test_other_chunks, folder_init, fixture_deinit),
-        cmocka_unit_test_setup_teardown(test_another_destination, folder_init, fixture_deinit),
-        cmocka_unit_test_setup_teardown(test_two_processes, folder_init, fixture_deinit),
-        cmocka_unit_test_setup_teardown(test_many_processes, folder_init, fixture_deinit),
-        cmocka_unit_test_setup_teardown(test_contents_refused, folder_init, fixture_deinit),
-        cmocka_unit_test_setup_teardown(test_places_refused, folder_init, fixture_deinit),
-        cmocka_unit_test_setup_teardown(test_disk_full, folder_init, fixture_deinit),
-        cmocka_unit_test_setup_teardown(test_removed_while_used, folder_init, fixture_deinit),
-        cmocka_unit_test_setup_teardown(test_written_anew, folder_init, fixture_deinit),
-        cmocka_unit_test(test_bounds),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,7 +22,7 @@ static void near(double got, double wanted, double digits)
 }
 
 /* mpmath.digamma(x), psi(1, x) */
-static void test_digamma_and_trigamma(void **state)
+TEST(digamma_and_trigamma)
 {
     static const double values[][3] = {
         {1e-6, -1000000.5772140201, 1000000000001.645}, {0.5, -1.9635100260214235, 4.934802200544679},
@@ -31,7 +31,6 @@ static void test_digamma_and_trigamma(void **state)
         {1e6, 13.815510057964191, 1.0000005000001667e-06},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
         near(digamma(values[i][0]), values[i][1], 1e-13);
         near(trigamma(values[i][0]), values[i][2], 1e-13);
@@ -42,7 +41,7 @@ static void test_digamma_and_trigamma(void **state)
 }
 
 /* loggamma(a) + loggamma(b) - loggamma(a + b); betainc(a, b, 0, x, regularized=True) */
-static void test_beta(void **state)
+TEST(beta)
 {
     static const double logs[][3] = {
         {0.5, 0.5, 1.1447298858494002},    {3, 4, -4.0943445622221},      {0.5, 2500, -3.339608062503779},
@@ -55,7 +54,6 @@ static void test_beta(void **state)
         {0.5, 4, 1e-8, 0.0002187499978125},    {100, 100, 0.25, 1.7814755217536814e-14},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof logs / sizeof *logs; i++) {
         near(log_beta(logs[i][0], logs[i][1]), logs[i][2], 1e-13);
         near(log_beta(logs[i][1], logs[i][0]), logs[i][2], 1e-13);
@@ -69,7 +67,7 @@ static void test_beta(void **state)
 }
 
 /* betainc(df/2, 1/2, 0, df/(df + t^2), regularized=True) / 2; erfc(t/sqrt(2)) / 2; above df 1000 the density integrated */
-static void test_tail_of_t(void **state)
+TEST(tail_of_t)
 {
     static const double values[][3] = {
         {0.001, 3, 0.49963244748473046},      {1, 1, 0.25},
@@ -82,7 +80,6 @@ static void test_tail_of_t(void **state)
         {37, INFINITY, 5.725571222524577e-300}, {1e100, 3, 1.1026577908435841e-300},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
         near(student_upper(values[i][0], values[i][1]), values[i][2], 1e-11);
         near(student_upper(-values[i][0], values[i][1]), 1 - values[i][2], 1e-11);
@@ -95,7 +92,7 @@ static void test_tail_of_t(void **state)
 }
 
 /* The root of ln P(T > t) = ln p, by mpmath.findroot */
-static void test_quantiles_of_t(void **state)
+TEST(quantiles_of_t)
 {
     static const double values[][3] = {
         {0.05, 1, 6.313751514675043},    {0.05, 4, 2.1318467863266504},           {0.025, 18, 2.1009220402410387},
@@ -104,7 +101,6 @@ static void test_quantiles_of_t(void **state)
         {0.4999, 5, 0.0002634305560701855},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof values / sizeof *values; i++)
         near(student_quantile(values[i][0], values[i][1]), values[i][2], 1e-11);
     near(student_quantile(0.95, 4), -2.1318467863266504, 1e-11);
@@ -118,13 +114,12 @@ static void test_quantiles_of_t(void **state)
 }
 
 /* b, a: scipy.stats.ttest_ind(b, a, equal_var=False); of one run, equal_var=True */
-static void test_welch(void **state)
+TEST(welch)
 {
     static const double old[] = {10.01, 10.03, 9.98, 10.02}, new[] = {10.08, 10.11, 10.03};
     struct welch w;
     double low, high;
 
-    (void)state;
     OK(welch_test(old, 4, new, 3, &w));
     near(w.estimate.difference, 0.06333333333333258, 1e-9);
     near(w.estimate.error, 0.02571208103423581, 1e-9);
@@ -144,13 +139,12 @@ static void test_welch(void **state)
     assert_true(w.estimate.df == 2);
 }
 
-static void test_nothing_follows_from_runs_that_do_not_vary(void **state)
+TEST(nothing_follows_from_runs_that_do_not_vary)
 {
     static const double old[] = {20.1, 20.1, 20.1, 20.1, 20.1, 20.1, 20.1}, new[] = {20.2, 20.2, 20.2};
     struct welch w;
     double low, high;
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         OK(i ? welch_test(old, 7, new, 3, &w) : welch_test(old, 1, new, 1, &w));
         near(w.estimate.difference, 0.1, 1e-9);
@@ -163,12 +157,11 @@ static void test_nothing_follows_from_runs_that_do_not_vary(void **state)
     }
 }
 
-static void test_an_answer_needs_the_interval_on_one_side(void **state)
+TEST(an_answer_needs_the_interval_on_one_side)
 {
     struct estimate e = {.error = 0.01, .df = 18};
     double low, high;
 
-    (void)state;
     estimate_interval(&e, 0.9, &low, &high);
     e.difference = 0.02 + high * 1.0001;
     assert_int_equal(estimate_judge(&e, 0.02, 0.05), ESTIMATE_ABOVE);
@@ -182,14 +175,13 @@ static void test_an_answer_needs_the_interval_on_one_side(void **state)
 }
 
 /* scipy.stats.false_discovery_control(p) */
-static void test_q_values(void **state)
+TEST(q_values)
 {
     static const double p[] = {0.01, 0.04, 0.03, 0.005, 0.8, 0.03}, wanted[] = {0.03, 0.048, 0.045, 0.03, 0.8, 0.045};
     static const double odd[] = {NAN, 0.01, -1, 7};
     double q[6];
     size_t order[6];
 
-    (void)state;
     discovery_q(p, 6, q, order);
     for (int i = 0; i < 6; i++)
         near(q[i], wanted[i], 1e-12);
@@ -200,14 +192,13 @@ static void test_q_values(void **state)
     discovery_q(p, 0, q, order);
 }
 
-static void test_size_factors(void **state)
+TEST(size_factors)
 {
     static const double times[] = {100, 110, 95, 50, 55, 49, 10, 22, 9, 7, 7.5, 7, 1, 0, 2};
     static const double doubled[] = {500, 500, 1000, 50, 50, 50, 60, 60, 60, 70, 70, 70};
     struct weighted_number scratch[5];
     double factors[3];
 
-    (void)state;
     /* The median of time over gmean(row), by time: each of the large rows weighs a twentieth of all. */
     size_factors(times, 5, 3, factors, scratch);
     near(factors[0], 0.9752749729936165, 1e-12);
@@ -223,7 +214,7 @@ static void test_size_factors(void **state)
 }
 
 /* The powers behind these, from scipy.stats.nct: 0.82 and 0.79 with 14 and 13 runs, 0.89 and 0.80 with 5 and 4, ... */
-static void test_runs_needed(void **state)
+TEST(runs_needed)
 {
     static const struct {
         double cv, change;
@@ -235,7 +226,6 @@ static void test_runs_needed(void **state)
     };
     struct runs_wanted w = {.alpha = 0.05, .power = 0.8};
 
-    (void)state;
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
         w.distance = log1p(values[i].change);
         w.variance = values[i].cv * values[i].cv;
@@ -254,9 +244,8 @@ static void test_runs_needed(void **state)
 }
 
 /* alpha * (log(1 + (e - 1) * k / n) - log(1 + (e - 1) * (k - 1) / n)) */
-static void test_looks_spend_all_of_the_error(void **state)
+TEST(looks_spend_all_of_the_error)
 {
-    (void)state;
     assert_true(fabs(spending_level(0.05, 1, 1) - 0.05) < 1e-15);
     near(spending_level(0.05, 1, 18), 0.004558722955406983, 1e-12);
     near(spending_level(0.05, 2, 18), 0.0041775914578274995, 1e-11);
@@ -267,23 +256,4 @@ static void test_looks_spend_all_of_the_error(void **state)
             sum += spending_level(0.01, k, looks);
         near(sum, 0.01, 1e-12);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_digamma_and_trigamma),
-        cmocka_unit_test(test_beta),
-        cmocka_unit_test(test_tail_of_t),
-        cmocka_unit_test(test_quantiles_of_t),
-        cmocka_unit_test(test_welch),
-        cmocka_unit_test(test_nothing_follows_from_runs_that_do_not_vary),
-        cmocka_unit_test(test_an_answer_needs_the_interval_on_one_side),
-        cmocka_unit_test(test_q_values),
-        cmocka_unit_test(test_size_factors),
-        cmocka_unit_test(test_runs_needed),
-        cmocka_unit_test(test_looks_spend_all_of_the_error),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,11 +18,10 @@
 /* 2026-11-22 08:00:00 UTC */
 #define NOW_S INT64_C(1795334400)
 
-static void test_clock_of_this_test(void **state)
+TEST(clock_of_this_test)
 {
     struct tm tm = {.tm_year = 126, .tm_mon = 10, .tm_mday = 22, .tm_hour = 8};
 
-    (void)state;
     assert_int_equal(timegm(&tm), NOW_S);
 }
 
@@ -98,9 +97,8 @@ static const struct {
     {true, 500, "{\"code\":13, \"message\":\"ingest failed\"}", STORE_FAULT, "server_error"},
 };
 
-static void test_answers(void **state)
+TEST(answers)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
         struct store_answer a = judge(answers[i].parca ? &store_parca : &store_pyroscope, answers[i].status, "application/json", answers[i].body);
         if (a.verdict != answers[i].verdict || strcmp(a.reason, answers[i].reason) != 0)
@@ -110,9 +108,8 @@ static void test_answers(void **state)
     }
 }
 
-static void test_accepted_is_what_the_store_says(void **state)
+TEST(accepted_is_what_the_store_says)
 {
-    (void)state;
     assert_int_equal(judge(&store_pyroscope, 200, "application/proto", "").verdict, STORE_ACCEPTED);
     assert_int_equal(judge(&store_parca, 200, "application/json; charset=utf-8", "{}").verdict, STORE_ACCEPTED);
     assert_int_equal(judge(&store_parca, 200, "Application/JSON", "{}").verdict, STORE_ACCEPTED);
@@ -121,12 +118,11 @@ static void test_accepted_is_what_the_store_says(void **state)
     assert_int_equal(judge(&store_pyroscope, 200, "", "").verdict, STORE_DENIED);
 }
 
-static void test_refusals_of_proxies_are_not_the_store_s(void **state)
+TEST(refusals_of_proxies_are_not_the_store_s)
 {
     static const char page[] = "<html><title>400 The plain HTTP request was sent to HTTPS port</title>";
     struct store_answer a = judge(&store_pyroscope, 400, "text/html", page);
 
-    (void)state;
     assert_int_equal(a.verdict, STORE_FAULT);
     assert_string_equal(a.reason, "bad_request");
     assert_string_equal(a.text, "400 The plain HTTP request was sent to HTTPS port");
@@ -134,11 +130,10 @@ static void test_refusals_of_proxies_are_not_the_store_s(void **state)
     assert_int_equal(judge(&store_parca, 413, "text/html", "<title>413 Request Entity Too Large</title>").verdict, STORE_REFUSED);
 }
 
-static void test_texts(void **state)
+TEST(texts)
 {
     char lengthy[400];
 
-    (void)state;
     assert_string_equal(judge(&store_parca, 500, "", "{\"code\":2,\"message\":\"it \\u001b[2J broke\"}").text, "it \\x1b[2J broke");
     assert_string_equal(judge(&store_parca, 500, "", "{\"error\":\"x\"}").text, "x");
     assert_string_equal(judge(&store_parca, 500, "", "plain\r\n").text, "plain");
@@ -156,12 +151,11 @@ static void test_texts(void **state)
     assert_int_equal(strlen(judge(&store_parca, 500, "", lengthy).text), 253);
 }
 
-static void test_no_answer(void **state)
+TEST(no_answer)
 {
     struct http_reply reply = {.outcome = HTTP_NOT_SENT, .reason = "connect", .error = "refused\n", .content_type = "", .body = ""};
     struct store_answer answer;
 
-    (void)state;
     verdict_judge(&store_parca, &reply, "", NOW_S, 0, &answer);
     verdict_explain(&store_parca, &reply, "", &answer);
     assert_int_equal(answer.verdict, STORE_LATER);
@@ -173,7 +167,7 @@ static void test_no_answer(void **state)
     assert_int_equal(answer.status, 0);
 }
 
-static void test_retry_after(void **state)
+TEST(retry_after)
 {
     static const struct {
         const char *text;
@@ -194,7 +188,6 @@ static void test_retry_after(void **state)
         {"", 0},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         if (verdict_retry_after_ns(rows[i].text, NOW_S) != rows[i].wait_s * NS_PER_S)
             fail_msg("'%s' is not %lu s", rows[i].text, (unsigned long)rows[i].wait_s);
@@ -203,7 +196,7 @@ static void test_retry_after(void **state)
 
 /* ---- URLs ---- */
 
-static void test_urls_that_are_taken(void **state)
+TEST(urls_that_are_taken)
 {
     static const struct {
         const char *url, *host;
@@ -220,7 +213,6 @@ static void test_urls_that_are_taken(void **state)
         {"http://localhost.evil.example", "localhost.evil.example", false, false},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct store_url url;
         OK(store_url_read("--parca", rows[i].url, &url));
@@ -230,7 +222,7 @@ static void test_urls_that_are_taken(void **state)
     }
 }
 
-static void test_urls_that_are_refused(void **state)
+TEST(urls_that_are_refused)
 {
     static const char *const urls[] = {
         "", "store:4040", "ftp://store", "file:///etc/passwd", "http://", "http:///x", "https://user:geheim@store", "http://geheim@store/",
@@ -239,7 +231,6 @@ static void test_urls_that_are_refused(void **state)
         "http://store:+1",
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof urls / sizeof *urls; i++) {
         struct store_url url;
         struct error *err = store_url_read("--parca", urls[i], &url);
@@ -282,13 +273,12 @@ static int remove_file(void **state)
     return unlink(secret_path);
 }
 
-static void test_token_of_a_file(void **state)
+TEST_WITH(token_of_a_file, make_file, remove_file)
 {
     struct push_request request = {.token_file = secret_path};
     struct secrets *s;
     bool changed;
 
-    (void)state;
     write_secret("one\n", 0640);
     OK(secrets_open(&request, &s));
     assert_string_equal(secrets_header(s), "Authorization: Bearer one");
@@ -308,12 +298,11 @@ static void test_token_of_a_file(void **state)
     secrets_close(s);
 }
 
-static void test_environment_is_emptied(void **state)
+TEST_WITH(environment_is_emptied, make_file, remove_file)
 {
     struct push_request request = {0};
     struct secrets *s;
 
-    (void)state;
     setenv("PYSYM_TOKEN", "abc123", 1);
     const char *value = getenv("PYSYM_TOKEN");
     OK(secrets_open(&request, &s));
@@ -337,13 +326,12 @@ static void test_environment_is_emptied(void **state)
     secrets_close(s);
 }
 
-static void test_secrets_are_hidden(void **state)
+TEST_WITH(secrets_are_hidden, make_file, remove_file)
 {
     struct push_request request = {.user = "me"};
     char text[] = "bad password geheim, geheim! in bWU6Z2VoZWlt", other[] = "nothing";
     struct secrets *s;
 
-    (void)state;
     setenv("PYSYM_PASSWORD", "geheim", 1);
     OK(secrets_open(&request, &s));
     secrets_hide(s, text);
@@ -368,11 +356,10 @@ static void expect_refused(struct push_request request, const char *words)
     error_destroy(err);
 }
 
-static void test_secrets_that_are_refused(void **state)
+TEST_WITH(secrets_that_are_refused, make_file, remove_file)
 {
     struct push_request file = {.token_file = secret_path}, user = {.user = "me"};
 
-    (void)state;
     write_secret("geheim\n", 0644);
     expect_refused(file, "everybody may read this token; 'chmod o-rwx'");
     write_secret("geheim\n", 0602);
@@ -403,9 +390,8 @@ static void test_secrets_that_are_refused(void **state)
     secrets_close(s);
 }
 
-static void test_environment_is_forgotten(void **state)
+TEST_WITH(environment_is_forgotten, make_file, remove_file)
 {
-    (void)state;
     setenv("PYSYM_TOKEN", "geheim", 1);
     setenv("https_proxy", "http://me:geheim@proxy", 1);
     const char *token = getenv("PYSYM_TOKEN"), *proxy = getenv("https_proxy");
@@ -414,26 +400,4 @@ static void test_environment_is_forgotten(void **state)
     assert_null(getenv("https_proxy"));
     assert_int_equal(*token, 0);
     assert_int_equal(*proxy, 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_clock_of_this_test),
-        cmocka_unit_test(test_answers),
-        cmocka_unit_test(test_accepted_is_what_the_store_says),
-        cmocka_unit_test(test_refusals_of_proxies_are_not_the_store_s),
-        cmocka_unit_test(test_texts),
-        cmocka_unit_test(test_no_answer),
-        cmocka_unit_test(test_retry_after),
-        cmocka_unit_test(test_urls_that_are_taken),
-        cmocka_unit_test(test_urls_that_are_refused),
-        cmocka_unit_test_setup_teardown(test_token_of_a_file, make_file, remove_file),
-        cmocka_unit_test_setup_teardown(test_environment_is_emptied, make_file, remove_file),
-        cmocka_unit_test_setup_teardown(test_secrets_are_hidden, make_file, remove_file),
-        cmocka_unit_test_setup_teardown(test_secrets_that_are_refused, make_file, remove_file),
-        cmocka_unit_test_setup_teardown(test_environment_is_forgotten, make_file, remove_file),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -58,12 +58,11 @@ static void assert_bytes(struct message m, const void *bytes, size_t len_bytes)
     assert_memory_equal(m.at, bytes, len_bytes);
 }
 
-static void test_pyroscope(void **state)
+TEST(pyroscope)
 {
     struct push_profile profile = profile_of(sizeof data);
     struct buf body = {0};
 
-    (void)state;
     store_pyroscope.put_body(&profile, &body);
     assert_false(body.bad);
     struct message request = {body.data, body.data + body.len_bytes};
@@ -104,9 +103,8 @@ static size_t decode_base64(const char *text, uint8_t *out)
     return len;
 }
 
-static void test_parca(void **state)
+TEST(parca)
 {
-    (void)state;
     for (size_t len = 0; len <= sizeof data; len++) {
         struct push_profile profile = profile_of(len);
         struct buf body = {0};
@@ -137,29 +135,17 @@ static void test_parca(void **state)
 }
 
 /* RFC 4648, section 10. */
-static void test_base64(void **state)
+TEST(base64)
 {
     static const char *const vectors[][2] = {
         {"", ""}, {"f", "Zg=="}, {"fo", "Zm8="}, {"foo", "Zm9v"}, {"foob", "Zm9vYg=="}, {"fooba", "Zm9vYmE="}, {"foobar", "Zm9vYmFy"},
     };
     char out[16];
 
-    (void)state;
     for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) {
         size_t len = strlen(vectors[i][0]);
         assert_int_equal(base64_encode((const uint8_t *)vectors[i][0], len, out), strlen(vectors[i][1]));
         assert_int_equal(BASE64_CHARS(len), strlen(vectors[i][1]));
         assert_memory_equal(out, vectors[i][1], strlen(vectors[i][1]));
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pyroscope),
-        cmocka_unit_test(test_parca),
-        cmocka_unit_test(test_base64),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,12 +33,11 @@ static size_t run(struct stream_queue *q, uint64_t *now_ns, uint64_t ns, size_t 
     return most;
 }
 
-static void test_order(void **state)
+TEST(order)
 {
     struct stream_queue q = {0};
     uint8_t next = 0, expected = 0;
 
-    (void)state;
     for (uint64_t i = 1; i < 2000; i++) {
         uint8_t piece[7];
         for (size_t k = 0; k < sizeof piece; k++)
@@ -55,12 +54,11 @@ static void test_order(void **state)
 }
 
 /* One that reads at once never has less room, and one that stops for three seconds now and then neither. */
-static void test_readers_that_keep_up(void **state)
+TEST(readers_that_keep_up)
 {
     struct stream_queue q = {0};
     uint64_t now = NS_PER_S;
 
-    (void)state;
     run(&q, &now, 60 * NS_PER_S, 100 * KIB, 1u << 20);
     assert_int_equal(stream_queue_room(&q, now), OUTPUT_ROOM_ALL);
     for (int i = 0; i < 10; i++) {
@@ -72,24 +70,22 @@ static void test_readers_that_keep_up(void **state)
 }
 
 /* Of 10 kB/s: what waits is soon read, in seconds and not in minutes. */
-static void test_slow_line(void **state)
+TEST(slow_line)
 {
     struct stream_queue q = {0};
     uint64_t now = NS_PER_S;
 
-    (void)state;
     run(&q, &now, 600 * NS_PER_S, 50 * KIB, KIB); /* also what waits from before it was known how slow it is */
     assert_in_range(run(&q, &now, 600 * NS_PER_S, 50 * KIB, KIB), 50 * KIB, STREAM_QUEUE_LEAST + 4 * 10 * KIB + 60 * KIB);
     stream_queue_deinit(&q);
 }
 
 /* Nothing is taken: no samples, then nothing; and everything again when half of what may wait has gone. */
-static void test_stopped(void **state)
+TEST(stopped)
 {
     struct stream_queue q = {0};
     uint64_t now = NS_PER_S;
 
-    (void)state;
     run(&q, &now, 60 * NS_PER_S, 10 * KIB, 0);
     assert_int_equal(stream_queue_room(&q, now), OUTPUT_ROOM_NO_SAMPLES);
     assert_in_range(waiting(&q), STREAM_QUEUE_LEAST, 2 * STREAM_QUEUE_LEAST);
@@ -106,16 +102,4 @@ static void test_stopped(void **state)
     stream_queue_take(&q, waiting(&q), now += STEP_NS);
     assert_int_equal(stream_queue_room(&q, now), OUTPUT_ROOM_ALL);
     stream_queue_deinit(&q);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_order),
-        cmocka_unit_test(test_readers_that_keep_up),
-        cmocka_unit_test(test_slow_line),
-        cmocka_unit_test(test_stopped),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

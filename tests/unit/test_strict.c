@@ -30,9 +30,8 @@ static const char *parsed(const char *text)
     return out;
 }
 
-static void test_argument(void **state)
+TEST(argument)
 {
-    (void)state;
     assert_string_equal(parsed(NULL), "python:99.9 lost:1");
     assert_string_equal(parsed(""), "python:99.9 lost:1");
     assert_string_equal(parsed("native:95"), "python:99.9 native:95 lost:1");
@@ -42,13 +41,12 @@ static void test_argument(void **state)
     assert_string_equal(parsed("all,names:off,no_python:100,kernel:off"), "python:100 native:100 join:100 lost:0 no_python:100 part:0");
 }
 
-static void test_argument_refused(void **state)
+TEST(argument_refused)
 {
     static const char *const bad[] = {"python", "python:", "python:%", ":5", "pythons:5", "pytho:5", "python:101", "python:-1", "python:1e1",
                                       "python:nan", "python:0x10", "python:1.2.3", "python:5%%", "python:99,", ",python:99", "off",
                                       "python:11111111111111111111111111111", "python=5", "python:offf"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         const char *text = parsed(bad[i]);
         if (strncmp(text, "--strict wants CLASS:PERCENT or CLASS:off, such as python:99.9, not '", 69))
@@ -82,14 +80,13 @@ static const char *checked(const char *thresholds, uint64_t samples, const struc
     return out;
 }
 
-static void test_thresholds(void **state)
+TEST(thresholds)
 {
     const struct loss_row lost[] = {{.reason = LOSS_ring_full, .name = "ring_full", .count = 3},
                                     {.reason = LOSS_tick_skipped, .name = "tick_skipped", .count = 2000},
                                     {.reason = LOSS_code_fault, .name = "code_fault", .count = 7},
                                     {.reason = LOSS_not_yet_known, .name = "not_yet_known", .count = 900}};
 
-    (void)state;
     assert_string_equal(checked(NULL, 1000, NULL, 0), "");
     assert_string_equal(checked("all", 1000, NULL, 0), "");
     assert_string_equal(checked("all", 1000, &lost[3], 1), ""); /* happens to every program */
@@ -107,15 +104,4 @@ static void test_thresholds(void **state)
                         "pysym: incomplete: lost: 3 of 203 samples were lost (1.48 %, allowed: 0.9 %): 3 ring_full\n");
     assert_string_equal(checked("lost:0", 1000000, lost, 1),
                         "pysym: incomplete: lost: 3 of 1,000,003 samples were lost (0.01 %, allowed: 0 %): 3 ring_full\n");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_argument),
-        cmocka_unit_test(test_argument_refused),
-        cmocka_unit_test(test_thresholds),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -106,7 +106,7 @@ static void assert_name(struct symbols *s, uint64_t vaddr, const char *function,
     assert_int_equal(frames[count - 1].offset, offset);
 }
 
-static void test_dwarf(void **state)
+TEST_WITH(dwarf, fixture_init, fixture_deinit)
 {
     static const char *const flags[] = {"-gdwarf-4", "-gdwarf-5", "-gdwarf-5 -gz", "-gdwarf-4 -fdebug-types-section"};
     struct fixture *f = *state;
@@ -126,7 +126,7 @@ static void test_dwarf(void **state)
     }
 }
 
-static void test_separate_debug_file(void **state)
+TEST_WITH(separate_debug_file, fixture_init, fixture_deinit)
 {
     struct fixture *f = *state;
 
@@ -141,7 +141,7 @@ static void test_separate_debug_file(void **state)
     symbols_close(s);
 }
 
-static void test_dwz(void **state)
+TEST_WITH(dwz, fixture_init, fixture_deinit)
 {
     struct fixture *f = *state;
 
@@ -165,7 +165,7 @@ static void test_dwz(void **state)
     symbols_close(s);
 }
 
-static void test_symbol_tables(void **state)
+TEST_WITH(symbol_tables, fixture_init, fixture_deinit)
 {
     struct fixture *f = *state;
 
@@ -195,7 +195,7 @@ static void test_symbol_tables(void **state)
     symbols_close(s);
 }
 
-static void test_minidebuginfo(void **state)
+TEST_WITH(minidebuginfo, fixture_init, fixture_deinit)
 {
     static uint8_t plain[1 << 20], packed[1 << 20];
     struct fixture *f = *state;
@@ -229,7 +229,7 @@ static void test_minidebuginfo(void **state)
     }
 }
 
-static void test_plt(void **state)
+TEST_WITH(plt, fixture_init, fixture_deinit)
 {
     static const char *const flags[] = {"-g0", "-g0 -fcf-protection -Wl,-z,ibtplt", "-g0 -Wl,-z,now -fno-plt"};
     struct fixture *f = *state;
@@ -250,7 +250,7 @@ static void test_plt(void **state)
 }
 
 /* A library's calls of its own function of which one of two versions is chosen at its start name no symbol. */
-static void test_plt_of_chosen(void **state)
+TEST_WITH(plt_of_chosen, fixture_init, fixture_deinit)
 {
     static const char text[] =
         "static int one(int x) { return x + 1; }\n"
@@ -276,14 +276,13 @@ static void test_plt_of_chosen(void **state)
     }
 }
 
-static void test_nothing(void **state)
+TEST_WITH(nothing, fixture_init, fixture_deinit)
 {
     struct binary_files none = {0};
     struct symbol_frame frames[FRAMES_MAX];
     struct symbols *s;
     uint64_t vaddr;
 
-    (void)state;
     OK(symbols_open(&none, &s));
     assert_int_equal(symbols_quality(s), SYMBOLS_NONE);
     assert_int_equal(symbols_lookup(s, 0x1000, frames, FRAMES_MAX), 1);
@@ -294,7 +293,7 @@ static void test_nothing(void **state)
     symbols_close(s);
 }
 
-static void test_file_offsets(void **state)
+TEST_WITH(file_offsets, fixture_init, fixture_deinit)
 {
     struct fixture *f = *state;
     uint64_t vaddr;
@@ -316,11 +315,10 @@ static uint64_t random_next(uint64_t *seed)
 }
 
 /* Against the simple way: look at every range. */
-static void test_ranges(void **state)
+TEST_WITH(ranges, fixture_init, fixture_deinit)
 {
     uint64_t seed = 7;
 
-    (void)state;
     for (int round = 0; round < 300; round++) {
         struct ranges r = {0};
         struct range all[40];
@@ -346,7 +344,7 @@ static void test_ranges(void **state)
 }
 
 /* The start of every function of this program, and every call in it, by addr2line and by us. */
-static void test_addr2line(void **state)
+TEST_WITH(addr2line, fixture_init, fixture_deinit)
 {
     struct fixture *f = *state;
     char line[8192], self[512];
@@ -416,7 +414,7 @@ static void look_around(struct symbols *s)
 }
 
 /* Whatever the file says: no crash. */
-static void test_damaged_files(void **state)
+TEST_WITH(damaged_files, fixture_init, fixture_deinit)
 {
     static uint8_t good[1 << 18], bad[1 << 18];
     struct fixture *f = *state;
@@ -457,7 +455,7 @@ static void test_damaged_files(void **state)
 }
 
 /* No system call failed: the message is about what is there, and names no errno. */
-static void test_no_regular_file(void **state)
+TEST_WITH(no_regular_file, fixture_init, fixture_deinit)
 {
     const struct fixture *f = *state;
     struct image image;
@@ -509,7 +507,7 @@ static void assert_trap_is_left_alone(struct fixture *f, const char *name, const
 }
 
 /* The owner of a binary cuts it while it is in use: no SIGBUS, and what was read is still there. */
-static void test_cut_later(void **state)
+TEST_WITH(cut_later, fixture_init, fixture_deinit)
 {
     struct fixture *f = *state;
     char path[256];
@@ -526,7 +524,7 @@ static void test_cut_later(void **state)
 }
 
 /* libdw opens no file by itself, such as a supplement that was not found. */
-static void test_opens_nothing(void **state)
+TEST_WITH(opens_nothing, fixture_init, fixture_deinit)
 {
     struct fixture *f = *state;
 
@@ -537,27 +535,4 @@ static void test_opens_nothing(void **state)
     compile(f, "a.so", "-gdwarf-4");
     assert_true(fixture_run(f, "cp a.so b.so && dwz -m common -M $PWD/common a.so b.so && test -e common"));
     assert_trap_is_left_alone(f, "a.so", "common");
-}
-
-#define WITH_FIXTURE(test) cmocka_unit_test_setup_teardown(test, fixture_init, fixture_deinit)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        WITH_FIXTURE(test_dwarf),
-        WITH_FIXTURE(test_separate_debug_file),
-        WITH_FIXTURE(test_dwz),
-        WITH_FIXTURE(test_symbol_tables),
-        WITH_FIXTURE(test_minidebuginfo),
-        WITH_FIXTURE(test_plt),
-        WITH_FIXTURE(test_plt_of_chosen),
-        WITH_FIXTURE(test_nothing),
-        WITH_FIXTURE(test_file_offsets),
-        WITH_FIXTURE(test_ranges),
-        WITH_FIXTURE(test_addr2line),
-        WITH_FIXTURE(test_damaged_files),
-        WITH_FIXTURE(test_no_regular_file), WITH_FIXTURE(test_opens_nothing), WITH_FIXTURE(test_cut_later),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,12 +29,11 @@ static uint32_t take(struct extents *e, uint32_t count)
     return start;
 }
 
-static void test_space_waits(void **state)
+TEST(space_waits)
 {
     struct extents e;
     uint32_t start;
 
-    (void)state;
     assert_true(extents_init(&e, 30));
     assert_int_equal(take(&e, 10), 0);
     assert_int_equal(take(&e, 10), 10);
@@ -58,12 +57,11 @@ static void test_space_waits(void **state)
 }
 
 /* What nobody has seen comes back at once, whatever else is waiting. */
-static void test_space_returned(void **state)
+TEST(space_returned)
 {
     struct extents e;
     uint32_t start;
 
-    (void)state;
     assert_true(extents_init(&e, 30));
     assert_int_equal(take(&e, 10), 0);
     assert_int_equal(take(&e, 20), 10);
@@ -236,12 +234,11 @@ static void view_one_by_one(struct tables *t, const struct libraries *l, const s
     assert_true(served_waiting > 0);
 }
 
-static void test_tables_wait_for_room(void **state)
+TEST(tables_wait_for_room)
 {
     struct libraries l;
     struct tables *t;
 
-    (void)state;
     find_libraries(&l);
     struct tables_memory memory = {
         .rows = calloc(l.rows, sizeof *memory.rows),
@@ -378,12 +375,11 @@ static bool view_copy(struct copies *c, uint32_t at, pid_t pid, uint64_t *time_n
     return false;
 }
 
-static void test_equal_tables_lie_once(void **state)
+TEST(equal_tables_lie_once)
 {
     uint64_t time_ns = 1000 * NS_PER_S;
     struct copies c;
 
-    (void)state;
     if (access(LIBRARY, R_OK))
         skip();
     copies_init(&c, COPY_ROWS);
@@ -404,13 +400,12 @@ static void test_equal_tables_lie_once(void **state)
 }
 
 /* The memory is full with tables of one process, all in use. Another's gets in nevertheless. */
-static void test_who_has_most_gives(void **state)
+TEST(who_has_most_gives)
 {
     uint64_t time_ns = 1000 * NS_PER_S;
     struct unwind_table *table;
     struct copies c;
 
-    (void)state;
     if (access(LIBRARY, R_OK))
         skip();
     int fd = open(LIBRARY, O_RDONLY | O_CLOEXEC);
@@ -433,14 +428,13 @@ static void test_who_has_most_gives(void **state)
 }
 
 /* Nobody's table would make room for it: more memory would. */
-static void test_a_table_that_is_too_large(void **state)
+TEST(a_table_that_is_too_large)
 {
     uint64_t base, time_ns = 1000 * NS_PER_S;
     struct unwind_table view;
     uint32_t reason = 0;
     struct copies c;
 
-    (void)state;
     if (access(LIBRARY, R_OK))
         skip();
     copies_init(&c, 100);
@@ -461,13 +455,12 @@ static bool is_second(void *ctx, uint32_t number)
 }
 
 /* There are more files than numbers: those that nobody uses any more make room. */
-static void test_numbers_are_given_again(void **state)
+TEST(numbers_are_given_again)
 {
     uint64_t time_ns = 1000 * NS_PER_S;
     uint32_t count;
     struct copies c;
 
-    (void)state;
     if (access(LIBRARY, R_OK))
         skip();
     copies_init(&c, COPY_ROWS);
@@ -490,19 +483,4 @@ static void test_numbers_are_given_again(void **state)
     assert_true(view_copy(&c, 1, 1, &time_ns, 1));
     assert_false(view_copy(&c, 0, 1, &time_ns, 1));
     copies_deinit(&c);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_space_waits),
-        cmocka_unit_test(test_space_returned),
-        cmocka_unit_test(test_tables_wait_for_room),
-        cmocka_unit_test(test_equal_tables_lie_once),
-        cmocka_unit_test(test_who_has_most_gives),
-        cmocka_unit_test(test_a_table_that_is_too_large),
-        cmocka_unit_test(test_numbers_are_given_again),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -129,11 +129,10 @@ static void expect_cell(const struct run_cell *cell, double self_samples, double
 }
 
 /* Recursion leads back to its node; functions are counted once a sample; below the owner nothing counts for itself. */
-static void test_nodes(void **state)
+TEST(nodes)
 {
     struct scene t;
 
-    (void)state;
     setup(&t);
     uint32_t main = python(&t, EMIT_NO_STACK, "main", 1), f = python(&t, main, "f", 2), g = python(&t, f, "g", 3);
     uint32_t again = python(&t, g, "f", 4), leaf = python(&t, again, "h", 5);
@@ -171,11 +170,10 @@ static void test_nodes(void **state)
     teardown(&t);
 }
 
-static void test_facts(void **state)
+TEST(facts)
 {
     struct scene t;
 
-    (void)state;
     setup(&t);
     uint32_t other = synthetic_process(&t.s, 7, "celery");
     t.s.processes.data[other].python_version = 0x030d00f0;
@@ -225,12 +223,11 @@ static void test_facts(void **state)
 }
 
 /* One function was edited while it was recorded, another is only a caller; below 3.11 the line tells functions apart. */
-static void test_codes(void **state)
+TEST(codes)
 {
     static const struct emit_code codes[] = {{0}, {11, 40, 1, true}, {22, 40, 1, true}, {33, 40, 1, true}, {44, 8, 5, false}};
     struct scene t;
 
-    (void)state;
     setup(&t);
     t.s.model.codes = codes;
     t.s.model.code_count = 5;
@@ -257,12 +254,11 @@ static void test_codes(void **state)
 }
 
 /* Two lambdas of a file have one name, and so are one function: one that the other calls has its own time at least. */
-static void test_codes_of_one_name(void **state)
+TEST(codes_of_one_name)
 {
     static const struct emit_code codes[] = {{0}, {22, 40, 2, true}, {33, 40, 5, true}};
     struct scene t;
 
-    (void)state;
     setup(&t);
     t.s.model.codes = codes;
     t.s.model.code_count = 3;
@@ -284,11 +280,10 @@ static void test_codes_of_one_name(void **state)
 }
 
 /* 16 blocks of half a second: in turns all of f and all of g; the same of h under f, except every fourth block. */
-static void test_dispersion(void **state)
+TEST(dispersion)
 {
     struct scene t;
 
-    (void)state;
     setup(&t);
     uint32_t main = python(&t, EMIT_NO_STACK, "main", 1), f = python(&t, main, "f", 2), g = python(&t, main, "g", 3);
     uint32_t h = python(&t, f, "h", 4);
@@ -315,11 +310,10 @@ static void test_dispersion(void **state)
 }
 
 /* After 1,024 blocks they are twice as long; here f and g take turns in every other half of those, which then are alike. */
-static void test_long_run(void **state)
+TEST(long_run)
 {
     struct scene t;
 
-    (void)state;
     setup(&t);
     uint32_t main = python(&t, EMIT_NO_STACK, "main", 1), f = python(&t, main, "f", 2), g = python(&t, main, "g", 3);
     for (int i = 0; i < 2048; i++)
@@ -332,13 +326,12 @@ static void test_long_run(void **state)
 }
 
 /* The sums of a tree are those that walking from each leaf to the root would give. */
-static void test_tree(void **state)
+TEST(tree)
 {
     struct tally_tree tree = {0};
     double expected[200];
     uint32_t random = 1;
 
-    (void)state;
     assert_true(tally_tree_push(&tree, 0));
     for (uint32_t i = 1; i < 200; i++) {
         random = random * 1103515245 + 12345;
@@ -367,11 +360,10 @@ static void test_tree(void **state)
 }
 
 /* Independent samples, or too few of them, are no reason to doubt the binomial distribution. */
-static void test_dispersion_of_few(void **state)
+TEST(dispersion_of_few)
 {
     struct scene t;
 
-    (void)state;
     setup(&t);
     uint32_t main = python(&t, EMIT_NO_STACK, "main", 1), f = python(&t, main, "f", 2), g = python(&t, main, "g", 3);
     for (int i = 0; i < 20; i++) {
@@ -391,11 +383,10 @@ static void test_dispersion_of_few(void **state)
 }
 
 /* Events have blocks of their own, whose samples mix. */
-static void test_events(void **state)
+TEST(events)
 {
     struct scene t;
 
-    (void)state;
     setup(&t);
     uint32_t waits = synthetic_event(&t.s, "off-cpu", "ns", true);
     t.s.events.data[waits].is_waiting = true;
@@ -416,12 +407,11 @@ static void test_events(void **state)
     teardown(&t);
 }
 
-static void test_limits(void **state)
+TEST(limits)
 {
     struct scene t;
     bool fitted = false;
 
-    (void)state;
     setup(&t);
     uint32_t stack = EMIT_NO_STACK;
     for (uint32_t i = 0; i < 50; i++)
@@ -450,16 +440,4 @@ static void test_limits(void **state)
     }
     assert_true(run_set_init(&t.set, NULL));
     teardown(&t);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nodes),      cmocka_unit_test(test_facts),
-        cmocka_unit_test(test_codes),      cmocka_unit_test(test_dispersion), cmocka_unit_test(test_codes_of_one_name),
-        cmocka_unit_test(test_dispersion_of_few), cmocka_unit_test(test_events),
-        cmocka_unit_test(test_long_run),   cmocka_unit_test(test_tree),
-        cmocka_unit_test(test_limits),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,12 +17,11 @@ static void check(const struct task_time *t, uint64_t run_ns, uint64_t queued_ns
     assert_int_equal(t->since_ns + run_ns + queued_ns + asleep_ns, t->until_ns);
 }
 
-static void test_times(void **state)
+TEST(times)
 {
     struct task_time t = {0};
     struct task_schedstat now = {1000, 500, 7};
 
-    (void)state;
     task_time_look(&t, &now, 100); /* what was before is not accounted for */
     check(&t, 0, 0, 0, 0);
     assert_false(task_time_ran(&t, &now));
@@ -39,11 +38,10 @@ static void test_times(void **state)
 }
 
 /* The counts may be late, and then tell of more than has passed: nothing is counted twice, nor below zero. */
-static void test_late_counts(void **state)
+TEST(late_counts)
 {
     struct task_time t = {0};
 
-    (void)state;
     task_time_look(&t, &(struct task_schedstat){0}, 100);
     task_time_sleeps(&t, 110);
     task_time_look(&t, &(struct task_schedstat){25, 0, 1}, 120);
@@ -64,9 +62,8 @@ static void check_wait(char state, const char *text, enum wire_wait_kind kind, i
     assert_int_equal(wait.futex, futex);
 }
 
-static void test_waits(void **state)
+TEST(waits)
 {
-    (void)state;
     check_wait('S', "202 0x7f0000001000 0x189 0x0 0x0 0x0 0xffffffff 0x7ffd0 0x7f1\n", WIRE_WAIT_LOCK, 202, 0x7f0000001000);
     check_wait('S', "455 0x10 0x1\n", WIRE_WAIT_LOCK, 455, 0x10);
     check_wait('S', "449 0x7f0000001000 0x2\n", WIRE_WAIT_LOCK, 449, 0); /* a list of futexes */
@@ -91,13 +88,12 @@ static int read_memory(void *ctx, void *out, uint32_t len, uint64_t address)
     return 0;
 }
 
-static void test_gil(void **state)
+TEST(gil)
 {
     uint64_t memory[8] = {[2] = 0x5000};
     struct python_reader *r = calloc(1, sizeof *r);
     struct wire_process *p = &r->walk.config.process;
 
-    (void)state;
     assert_non_null(r);
     r->walk.memory = (struct walk_memory){.read = read_memory, .ctx = memory};
     assert_false(task_wait_is_for_gil(r, 0x4000, 0x1000)); /* not known where it lies */
@@ -111,16 +107,4 @@ static void test_gil(void **state)
     *p = (struct wire_process){.gil_kind = PY_GIL_POINTER, .gil = 0x1010, .gil_len = 0x20};
     assert_true(task_wait_is_for_gil(r, 0x5000, 0));
     free(r);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_times),
-        cmocka_unit_test(test_late_counts),
-        cmocka_unit_test(test_waits),
-        cmocka_unit_test(test_gil),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -131,7 +131,7 @@ static void expect(struct fixture *f, const char *text)
 /* ---- tests ---- */
 
 /* A new stack is handed on at once; what follows adds up until the task waits elsewhere, half-way between two looks. */
-static void test_time_adds_up(void **state)
+TEST_WITH(time_adds_up, setup, teardown)
 {
     struct fixture *f = *state;
 
@@ -154,7 +154,7 @@ static void test_time_adds_up(void **state)
 }
 
 /* The frames of the tasks that await it are outside of its own; who awaits tasks waits for them. */
-static void test_chain(void **state)
+TEST_WITH(chain, setup, teardown)
 {
     struct fixture *f = *state;
 
@@ -169,7 +169,7 @@ static void test_chain(void **state)
 }
 
 /* A chain changes when an awaiter goes on. */
-static void test_chain_changes(void **state)
+TEST_WITH(chain_changes, setup, teardown)
 {
     struct fixture *f = *state;
 
@@ -185,7 +185,7 @@ static void test_chain_changes(void **state)
 }
 
 /* A damaged table: tasks that await each other, one task twice, one without frames. */
-static void test_odd_tables(void **state)
+TEST_WITH(odd_tables, setup, teardown)
 {
     struct fixture *f = *state;
 
@@ -203,7 +203,7 @@ static void test_odd_tables(void **state)
 }
 
 /* A task that runs waits for nothing. */
-static void test_running(void **state)
+TEST_WITH(running, setup, teardown)
 {
     struct fixture *f = *state;
 
@@ -217,7 +217,7 @@ static void test_running(void **state)
 }
 
 /* An address that is used again is another task, whichever of its marks shows it. */
-static void test_address_again(void **state)
+TEST_WITH(address_again, setup, teardown)
 {
     struct fixture *f = *state;
 
@@ -234,7 +234,7 @@ static void test_address_again(void **state)
 }
 
 /* Who waits long has a sample each five to ten seconds, and not all have them at once. */
-static void test_pieces(void **state)
+TEST_WITH(pieces, setup, teardown)
 {
     enum { TASKS = 64 };
     struct fixture *f = *state;
@@ -259,7 +259,7 @@ static void test_pieces(void **state)
 }
 
 /* A look that was not complete says nothing about those that it lacks: the next one does. */
-static void test_partial(void **state)
+TEST_WITH(partial, setup, teardown)
 {
     struct fixture *f = *state;
 
@@ -276,7 +276,7 @@ static void test_partial(void **state)
 }
 
 /* Where looks are never complete, a task that has ended counts as missed by the first of them. */
-static void test_always_partial(void **state)
+TEST_WITH(always_partial, setup, teardown)
 {
     struct fixture *f = *state;
 
@@ -291,7 +291,7 @@ static void test_always_partial(void **state)
 }
 
 /* A busy loop: in each look a task has changed, and others have ended since the last one. Those have half a look more. */
-static void test_ended_beside_changed(void **state)
+TEST_WITH(ended_beside_changed, setup, teardown)
 {
     struct fixture *f = *state;
 
@@ -308,7 +308,7 @@ static void test_ended_beside_changed(void **state)
 }
 
 /* Who is met again elsewhere after such a look has waited all the time in between. */
-static void test_partial_change(void **state)
+TEST_WITH(partial_change, setup, teardown)
 {
     struct fixture *f = *state;
 
@@ -319,7 +319,7 @@ static void test_partial_change(void **state)
 }
 
 /* More tasks than are remembered: each look hands on at once what the others have waited since the last one. */
-static void test_many(void **state)
+TEST_WITH(many, setup, teardown)
 {
     enum { REMEMBERED = 200000, MORE = 50 };
     struct fixture *f = *state;
@@ -336,13 +336,12 @@ static void test_many(void **state)
 }
 
 /* Tasks without frames that await each other in a line cost no more than a stack may have entries. */
-static void test_line_without_frames(void **state)
+TEST(line_without_frames)
 {
     enum { TASKS = 3 * TASK_CHAIN_MAX };
     struct task_table table = {0};
     static struct task_chains chains;
     bool cut;
-    (void)state;
 
     for (uint32_t i = 0; i < TASKS; i++) {
         struct task t = {.address = i + 1, .awaiter = i + 1 < TASKS ? i + 1 : TASK_NONE};
@@ -361,7 +360,7 @@ static void test_line_without_frames(void **state)
 }
 
 /* A file ends before the time of the last look: what was seen by then is of this file. */
-static void test_cut(void **state)
+TEST_WITH(cut, setup, teardown)
 {
     struct fixture *f = *state;
 
@@ -374,7 +373,7 @@ static void test_cut(void **state)
 }
 
 /* Where nothing ran, a look is as good as known. */
-static void test_still(void **state)
+TEST_WITH(still, setup, teardown)
 {
     struct fixture *f = *state;
 
@@ -390,7 +389,7 @@ static void test_still(void **state)
 }
 
 /* A process that makes up names without end loses them, and no time. */
-static void test_name_quota(void **state)
+TEST_WITH(name_quota, setup, teardown)
 {
     struct fixture *f = *state;
     uint64_t refused[QUOTA_COUNT];
@@ -409,28 +408,4 @@ static void test_name_quota(void **state)
     assert_true(quotas_refused(f->quotas, owner.slot, refused));
     assert_in_range(refused[QUOTA_task_name_bytes], 10000, 20000);
     assert_in_range(task_waits_bytes(f->waits), 0, UINT64_C(16) << 20);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_time_adds_up, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_chain, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_chain_changes, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_odd_tables, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_running, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_address_again, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_pieces, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_partial, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_partial_change, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_always_partial, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_ended_beside_changed, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_many, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_cut, setup, teardown),
-        cmocka_unit_test(test_line_without_frames),
-        cmocka_unit_test_setup_teardown(test_still, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_name_quota, setup, teardown),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,11 +35,10 @@ static int end(void **state)
     return 0;
 }
 
-static void test_three_tasks(void **state)
+TEST_WITH(three_tasks, NULL, end)
 {
     const struct task_table *t = &space.table;
 
-    (void)state;
     space_three_tasks(&space);
     task_walk_run(&space.tasks);
     assert_int_equal(t->tasks.count, 3);
@@ -68,9 +67,8 @@ static void test_three_tasks(void **state)
     assert_frame(seven, 0, 0, 4);
 }
 
-static void test_states(void **state)
+TEST_WITH(states, NULL, end)
 {
-    (void)state;
     space_three_tasks(&space);
     space_future(&space, 0, 2); /* the future is done: "inner" can go on */
     space_put(&space, SPACE_THREAD + 872, space_task_at(2));
@@ -92,11 +90,10 @@ static void test_states(void **state)
 }
 
 /* A list that never comes back, or leads nowhere, is left where it breaks off; and that shows. */
-static void test_broken_lists(void **state)
+TEST_WITH(broken_lists, NULL, end)
 {
     uint64_t node = space_task_at(1) + SPACE_TASK_NODE;
 
-    (void)state;
     space_three_tasks(&space);
     space_put(&space, node, node);
     task_walk_run(&space.tasks);
@@ -118,9 +115,8 @@ static void test_broken_lists(void **state)
 }
 
 /* Coroutines that await each other in a ring have as many frames as a task may, and no more. */
-static void test_ring_of_coroutines(void **state)
+TEST_WITH(ring_of_coroutines, NULL, end)
 {
-    (void)state;
     space_three_tasks(&space);
     space_coroutine(&space, 1, 1, 20, SPACE_COROUTINES);
     task_walk_run(&space.tasks);
@@ -132,11 +128,10 @@ static void test_ring_of_coroutines(void **state)
 }
 
 /* A set of those that await a task. */
-static void test_set_of_awaiters(void **state)
+TEST_WITH(set_of_awaiters, NULL, end)
 {
     const uint64_t set = SPACE_FUTURES + 0x400, table = SPACE_FUTURES + 0x500;
 
-    (void)state;
     space_three_tasks(&space);
     space_put(&space, set + 32, 7);
     space_put(&space, set + 40, table);
@@ -154,9 +149,8 @@ static void test_set_of_awaiters(void **state)
 }
 
 /* When the time is over the walk stops, and says that there was more. */
-static void test_time_is_over(void **state)
+TEST_WITH(time_is_over, NULL, end)
 {
-    (void)state;
     space_three_tasks(&space);
     space.late_after = 0;
     task_walk_run(&space.tasks);
@@ -165,11 +159,10 @@ static void test_time_is_over(void **state)
 }
 
 /* Whatever read fails, what is found is among what there is. */
-static void test_reads_that_fail(void **state)
+TEST_WITH(reads_that_fail, NULL, end)
 {
     uint64_t all;
 
-    (void)state;
     space_three_tasks(&space);
     task_walk_run(&space.tasks);
     all = space.reads;
@@ -184,11 +177,10 @@ static void test_reads_that_fail(void **state)
     }
 }
 
-static void test_what_must_be_known(void **state)
+TEST_WITH(what_must_be_known, NULL, end)
 {
     struct py_asyncio none = {0};
 
-    (void)state;
     space_begin(&space);
     assert_true(task_walk_possible(&space.layout, space.tasks.objects.version, &space.tasks.asyncio));
     assert_false(task_walk_possible(&space.layout, space.tasks.objects.version, &none));
@@ -224,14 +216,13 @@ static uint64_t read_pages(void *ctx, const struct iovec *ranges, uint32_t count
     return got;
 }
 
-static void test_pages_are_read_once(void **state)
+TEST(pages_are_read_once)
 {
     static struct pages p;
     struct task_memory m = {.fn = read_pages, .ctx = &p, .budget_ns = UINT64_MAX};
     uint64_t used[PAGES];
     uint8_t out[5000];
 
-    (void)state;
     for (size_t i = 0; i < sizeof p.bytes; i++)
         p.bytes[i] = (uint8_t)(i / 7);
     task_memory_begin(&m, NULL, 0);
@@ -254,13 +245,12 @@ static void test_pages_are_read_once(void **state)
     task_memory_deinit(&m);
 }
 
-static void test_pages_that_change(void **state)
+TEST(pages_that_change)
 {
     static struct pages p;
     struct task_memory m = {.fn = read_pages, .ctx = &p, .budget_ns = UINT64_MAX};
     uint8_t out[8];
 
-    (void)state;
     task_memory_begin(&m, NULL, 0);
     assert_true(task_memory_read(&m, PAGES_AT + 16, out, sizeof out));
     assert_false(task_memory_changed(&m));
@@ -275,14 +265,13 @@ static void test_pages_that_change(void **state)
     task_memory_deinit(&m);
 }
 
-static void test_pages_that_are_not_there(void **state)
+TEST(pages_that_are_not_there)
 {
     static struct pages p;
     struct task_memory m = {.fn = read_pages, .ctx = &p, .budget_ns = UINT64_MAX};
     const uint64_t wanted[] = {PAGES_AT, PAGES_AT + 0x1000, PAGES_AT + 0x2000};
     uint8_t out[16];
 
-    (void)state;
     p.hole = PAGES_AT + 0x1000;
     task_memory_begin(&m, wanted, 3);
     p.calls = 0;
@@ -307,12 +296,11 @@ static void test_pages_that_are_not_there(void **state)
 }
 
 /* A look whose thread was given no CPU is not late, so that a busy host does not hide tasks. */
-static void test_time_of_a_look(void **state)
+TEST(time_of_a_look)
 {
     const uint64_t budget_ns = 60 * NS_PER_S;
     struct task_memory m = {.budget_ns = budget_ns};
 
-    (void)state;
     task_memory_start_clock(&m);
     assert_false(task_memory_is_late(&m));
     m.began_ns -= (TASK_MEMORY_WALL_TIMES - 1) * budget_ns;
@@ -348,11 +336,10 @@ static void look_asleep(struct loop_threads *l, pid_t pid)
     fail_msg("the process does not go to sleep");
 }
 
-static void test_threads_that_slept(void **state)
+TEST(threads_that_slept)
 {
     struct loop_threads before, later, own = {.count = 0};
 
-    (void)state;
     signal(SIGUSR1, wake);
     pid_t pid = fork();
     if (!pid) {
@@ -384,25 +371,4 @@ static void test_threads_that_slept(void **state)
     waitpid(pid, NULL, 0);
     if (!counted)
         skip();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(test_three_tasks, end),
-        cmocka_unit_test_teardown(test_states, end),
-        cmocka_unit_test_teardown(test_broken_lists, end),
-        cmocka_unit_test_teardown(test_ring_of_coroutines, end),
-        cmocka_unit_test_teardown(test_set_of_awaiters, end),
-        cmocka_unit_test_teardown(test_time_is_over, end),
-        cmocka_unit_test_teardown(test_reads_that_fail, end),
-        cmocka_unit_test_teardown(test_what_must_be_known, end),
-        cmocka_unit_test(test_pages_are_read_once),
-        cmocka_unit_test(test_pages_that_change),
-        cmocka_unit_test(test_pages_that_are_not_there),
-        cmocka_unit_test(test_time_of_a_look),
-        cmocka_unit_test(test_threads_that_slept),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

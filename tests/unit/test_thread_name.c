@@ -122,6 +122,8 @@ static int stop(void **state)
     return 0;
 }
 
+TESTS_WITH(start, stop);
+
 static const char *name_of(uint64_t handle, struct buf *out)
 {
     t.reads = 0;
@@ -135,11 +137,10 @@ static const char *name_of(uint64_t handle, struct buf *out)
             skip();    \
     } while (0)
 
-static void test_names(void **state)
+TEST(names)
 {
     struct buf out = {0};
 
-    (void)state;
     NEEDS_PYTHON();
     t.fail_at = 0;
     assert_string_equal(name_of(t.main_handle, &out), "MainThread");
@@ -157,12 +158,11 @@ static void test_names(void **state)
 }
 
 /* Where a key was found last is looked at first, and the answer is the same wherever that points. */
-static void test_hints(void **state)
+TEST(hints)
 {
     struct py_name_hints hints = {0};
     struct buf out = {0};
 
-    (void)state;
     NEEDS_PYTHON();
     t.fail_at = 0;
     assert_string_equal(name_of(t.main_handle, &out), "MainThread");
@@ -184,11 +184,10 @@ static void test_hints(void **state)
     buf_deinit(&out);
 }
 
-static void test_faults(void **state)
+TEST(faults)
 {
     struct buf out = {0};
 
-    (void)state;
     NEEDS_PYTHON();
     t.fail_at = 0;
     name_of(t.worker_handle, &out);
@@ -205,11 +204,10 @@ static void test_faults(void **state)
 }
 
 /* Garbage in one read: what is found is the name, or nothing; unless it was the name itself that was read. */
-static void test_garbage(void **state)
+TEST(garbage)
 {
     struct buf out = {0};
 
-    (void)state;
     NEEDS_PYTHON();
     t.fail_at = 0;
     name_of(t.worker_handle, &out);
@@ -225,16 +223,4 @@ static void test_garbage(void **state)
     }
     t.garbage = false;
     buf_deinit(&out);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_hints),
-        cmocka_unit_test(test_faults),
-        cmocka_unit_test(test_garbage),
-    };
-
-    return cmocka_run_group_tests(tests, start, stop);
 }

@@ -83,10 +83,9 @@ static struct emit_sample *last(struct scene *c)
 #define IDLE "      get (queue.py:9)\n      <module> (app.py:30)\n"
 
 /* Who runs comes first; the kernel's frames of a wait are left out; names cannot reach the terminal. */
-static void test_states(void **state)
+TEST(states)
 {
     struct scene c;
-    (void)state;
 
     setup(&c);
     at(&c, 5000 * MS, c.main, CPU, c.run, NO_LABELS, 10 * MS, false);
@@ -105,10 +104,9 @@ static void test_states(void **state)
 }
 
 /* A wait that is over: its thread runs, and its stack is older. */
-static void test_wait_is_over(void **state)
+TEST(wait_is_over)
 {
     struct scene c;
-    (void)state;
 
     setup(&c);
     at(&c, END - 500 * MS, c.main, OFF_CPU, c.idle, READ, 1000 * MS, false);
@@ -121,10 +119,9 @@ static void test_wait_is_over(void **state)
 }
 
 /* The newest stack counts, not one of another moment; a preempted thread is where it was. */
-static void test_newest(void **state)
+TEST(newest)
 {
     struct scene c;
-    (void)state;
 
     setup(&c);
     at(&c, END - 9 * MS, c.main, OFF_CPU, c.run, PREEMPTED, MS, false);
@@ -138,10 +135,9 @@ static void test_newest(void **state)
 }
 
 /* A part of a wait whose begin is not in the recording, as of another kind, does not say since when it lasts. */
-static void test_since(void **state)
+TEST(since)
 {
     struct scene c;
-    (void)state;
 
     setup(&c);
     at(&c, END - 30 * MS, c.main, OFF_CPU, c.idle, LOCK, 20 * MS, true);
@@ -154,11 +150,10 @@ static void test_since(void **state)
 }
 
 /* Threads that are alike are one entry, unless each is asked for; who has ended is counted. */
-static void test_alike(void **state)
+TEST(alike)
 {
     struct scene c;
     struct emit_options each = plain;
-    (void)state;
 
     setup(&c);
     at(&c, 2000 * MS, c.main, CPU, c.run, NO_LABELS, MS, false);
@@ -175,10 +170,9 @@ static void test_alike(void **state)
 }
 
 /* Without waits nothing says that a thread is gone; a process that has ended is. */
-static void test_without_waits(void **state)
+TEST(without_waits)
 {
     struct scene c;
-    (void)state;
 
     setup(&c);
     at(&c, 2000 * MS, c.main, CPU, c.run, NO_LABELS, MS, false);
@@ -193,10 +187,9 @@ static void test_without_waits(void **state)
 }
 
 /* What the kernel said of threads at the end: of one without a stack, and of one that slept after its last stack. */
-static void test_kernel_states(void **state)
+TEST(kernel_states)
 {
     struct scene c;
-    (void)state;
 
     setup(&c);
     uint32_t none = synthetic_thread(&c.s, c.process, 102, "none"), leader = synthetic_thread(&c.s, c.process, 103, "ended");
@@ -228,10 +221,9 @@ static void test_kernel_states(void **state)
 }
 
 /* Who awaits whom, by names and stacks; tasks that are done are not there; names cannot reach the terminal. */
-static void test_tasks(void **state)
+TEST(tasks)
 {
     struct scene c;
-    (void)state;
 
     setup(&c);
     at(&c, 9000 * MS, c.main, TASKS, c.inner, SAME, 7000 * MS, true);
@@ -249,12 +241,11 @@ static void test_tasks(void **state)
 }
 
 /* All of it as JSON, for each thread by itself; and what a script asks it. */
-static void test_json(void **state)
+TEST(json)
 {
     struct emit_options json = plain;
     struct scene c;
     json_error_t error;
-    (void)state;
 
     setup(&c);
     json.json = true;
@@ -291,12 +282,11 @@ static void test_json(void **state)
 }
 
 /* A service makes tasks for as long as it runs: those that are done are forgotten. */
-static void test_many_tasks(void **state)
+TEST(many_tasks)
 {
     struct limits limits = {.memory_max = 4 << 20, .work_max = UINT64_MAX};
     struct emit_options limited = plain;
     struct scene c;
-    (void)state;
 
     setup(&c);
     limited.limits = &limits;
@@ -312,12 +302,11 @@ static void test_many_tasks(void **state)
     synthetic_deinit(&c.s);
 }
 
-static void test_nothing(void **state)
+TEST(nothing)
 {
     struct emit_options all = plain;
     struct synthetic s = {0};
     void *emitter_state = NULL;
-    (void)state;
 
     expect(&s, "threads", plain, "0 samples\n");
     all.merge = EMIT_MERGE_ALL;
@@ -326,15 +315,4 @@ static void test_nothing(void **state)
     assert_string_equal(error_text(err), "threads shows each process: --merge takes process or thread with it");
     error_destroy(err);
     synthetic_deinit(&s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_states),        cmocka_unit_test(test_wait_is_over),  cmocka_unit_test(test_newest),
-        cmocka_unit_test(test_alike),         cmocka_unit_test(test_without_waits), cmocka_unit_test(test_kernel_states),
-        cmocka_unit_test(test_tasks),         cmocka_unit_test(test_json),          cmocka_unit_test(test_many_tasks),
-        cmocka_unit_test(test_nothing),       cmocka_unit_test(test_since),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

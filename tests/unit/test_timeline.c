@@ -11,7 +11,7 @@ static uint64_t place(struct timeline *t, const struct emit_capture *captures, u
     return timeline_place(t, &model, &(struct emit_sample){.time_ns = time_ns, .capture = capture});
 }
 
-static void test_timeline(void **state)
+TEST(timeline)
 {
     const uint64_t second = 1000000000, wall = 1800000000 * second;
     struct emit_capture c[3] = {{.monotonic_ns = second, .realtime_ns = wall},
@@ -19,7 +19,6 @@ static void test_timeline(void **state)
                                 {.monotonic_ns = 7, .realtime_ns = wall + 100 * second}};
     struct timeline t = {0};
 
-    (void)state;
     assert_int_equal(place(&t, c, 0, 5 * second), 5 * second);
     assert_int_equal(place(&t, c, 0, 4 * second), 5 * second); /* too late: not back in time */
     /* The same boot, its wall clock adjusted by microseconds: the clock is the same. */
@@ -48,13 +47,4 @@ static void test_timeline(void **state)
     c[2].realtime_ns = UINT64_MAX;
     assert_true(place(&t, c, 2, UINT64_MAX) < UINT64_MAX);
     assert_true(place(&t, c, 1, 1) < UINT64_MAX);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_timeline),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

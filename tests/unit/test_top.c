@@ -5,11 +5,10 @@
 
 /* ---- what is counted ---- */
 
-static void test_golden(void **state)
+TEST(golden)
 {
     struct synthetic s = {0};
     struct emit_options o = plain;
-    (void)state;
 
     setup_small(&s);
     expect(&s, "top", plain,
@@ -50,11 +49,10 @@ static void test_golden(void **state)
 }
 
 /* A recursion counts once per sample, mixed with others or not. */
-static void test_recursion(void **state)
+TEST(recursion)
 {
     struct synthetic s = {0};
     struct emit_options o = plain;
-    (void)state;
 
     setup_one(&s);
     uint32_t f = synthetic_python(&s, "f", "x.py", 2, 0, 1), g = synthetic_python(&s, "g", "x.py", 9, 0, 8);
@@ -79,11 +77,10 @@ static void test_recursion(void **state)
 /* ---- the head ---- */
 
 /* Processes of one name are one, the heaviest name first; those that do not fit the line are counted. */
-static void test_programs(void **state)
+TEST(programs)
 {
     struct synthetic s = {0};
     char *names[40];
-    (void)state;
 
     synthetic_event(&s, "cpu-clock", "ns", true);
     uint32_t stack = synthetic_stack(&s, EMIT_NO_STACK, synthetic_python(&s, "f", "x.py", 1, 0, 1));
@@ -102,7 +99,7 @@ static void test_programs(void **state)
 }
 
 /* What filters left, what the view hides, and how long it was recorded. */
-static void test_totals(void **state)
+TEST(totals)
 {
     static const struct emit_capture captures[] = {{.name = "a", .duration_ns = 6000000000},
                                                    {.name = "b", .duration_ns = 4000000000}};
@@ -112,7 +109,6 @@ static void test_totals(void **state)
                                                 .shown_value = 50000000,
                                                 .interpreter_value = 20500000}};
     struct synthetic s = {0};
-    (void)state;
 
     setup_small(&s);
     s.model.captures = captures;
@@ -134,11 +130,10 @@ static void test_totals(void **state)
 
 /* ---- kept apart ---- */
 
-static void test_merge(void **state)
+TEST(merge)
 {
     struct synthetic s = {0};
     struct emit_options o = plain;
-    (void)state;
 
     setup_small(&s);
     o.merge = EMIT_MERGE_THREAD;
@@ -163,11 +158,10 @@ static void test_merge(void **state)
 
 /* ---- on a terminal ---- */
 
-static void test_terminal(void **state)
+TEST(terminal)
 {
     struct synthetic s = {0};
     struct emit_options o = plain;
-    (void)state;
 
     setup_small(&s);
     o.terminal = (struct emit_terminal){.columns = 80, .colours = true, .blocks = true};
@@ -185,13 +179,12 @@ static void test_terminal(void **state)
 }
 
 /* No line is longer than the terminal is wide; of a name its middle goes. Without a terminal names are whole. */
-static void test_width(void **state)
+TEST(width)
 {
     static const char name[] = "Application.<locals>.caf\xc3\xa9_caf\xc3\xa9_caf\xc3\xa9_caf\xc3\xa9_caf\xc3\xa9.r";
     struct synthetic s = {0};
     struct emit_options o = plain;
     char *save = NULL;
-    (void)state;
 
     setup_one(&s);
     sample(&s, 0, synthetic_stack(&s, EMIT_NO_STACK, synthetic_python(&s, name, "/srv/app.py", 1, 0, 1234)));
@@ -214,12 +207,11 @@ static void test_width(void **state)
 
 /* ---- JSON ---- */
 
-static void test_json(void **state)
+TEST(json)
 {
     struct synthetic s = {0};
     struct emit_options o = plain;
     json_error_t error;
-    (void)state;
 
     setup_small(&s);
     o.json = true;
@@ -253,11 +245,10 @@ static void test_json(void **state)
     synthetic_deinit(&s);
 }
 
-static void test_json_without_samples(void **state)
+TEST(json_without_samples)
 {
     struct synthetic s = {0};
     struct emit_options o = plain;
-    (void)state;
 
     o.json = true;
     char *text = emit(&s, "top", o);
@@ -270,10 +261,9 @@ static void test_json_without_samples(void **state)
 }
 
 /* A wait is the time of the innermost function of Python, or else of native code; rows say what was waited for. */
-static void test_waits(void **state)
+TEST(waits)
 {
     struct synthetic s = {0};
-    (void)state;
 
     synthetic_thread(&s, synthetic_process(&s, 100, "python3"), 101, "MainThread");
     synthetic_event(&s, "wall", "ns", true);
@@ -320,7 +310,7 @@ static void test_waits(void **state)
  * and (60^2 + 30^2) / 600. A has 20 + 60 of 130 ms, B the rest, and l^2 adds up to 200 and 400:
  * sqrt(7.5 * ((5 / 13)^2 * 200 + (8 / 13)^2 * 400) + 8 / 13 * 5 / 13 * 4500 / 2) = 43.5 ms.
  */
-static void test_errors(void **state)
+TEST(errors)
 {
     struct synthetic s = {0};
     struct emit_options o = plain;
@@ -330,7 +320,6 @@ static void test_errors(void **state)
         bool owed;
     } rows[] = {{0, 10, false}, {0, 60, true}, {1, 20, false}, {1, 30, true}, {0, 10, false}};
     uint32_t waits[2];
-    (void)state;
 
     synthetic_thread(&s, synthetic_process(&s, 100, "python3"), 101, "MainThread");
     synthetic_event(&s, "off-cpu", "ns", true);
@@ -368,11 +357,10 @@ static void test_errors(void **state)
 }
 
 /* However many kinds a trace names, the further ones are one. */
-static void test_states_have_a_limit(void **state)
+TEST(states_have_a_limit)
 {
     struct synthetic s = {0};
     char names[2 * TOP_STATES][16];
-    (void)state;
 
     setup_one(&s);
     for (int i = 0; i < 2 * TOP_STATES; i++) {
@@ -383,16 +371,4 @@ static void test_states_have_a_limit(void **state)
     }
     assert_true(contains(&s, "top", plain, "other 130 ms, kind 0 10.0 ms, "));
     synthetic_deinit(&s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_golden), cmocka_unit_test(test_recursion), cmocka_unit_test(test_programs),
-        cmocka_unit_test(test_totals), cmocka_unit_test(test_merge),     cmocka_unit_test(test_terminal),
-        cmocka_unit_test(test_width),  cmocka_unit_test(test_json),      cmocka_unit_test(test_json_without_samples),
-        cmocka_unit_test(test_waits), cmocka_unit_test(test_errors),  cmocka_unit_test(test_states_have_a_limit),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,13 +15,12 @@
 #include <sys/time.h>
 #include <sys/wait.h>
 
-static void test_every_record_comes_back(void **state)
+TEST(every_record_comes_back)
 {
     static const uint32_t block_sizes[] = {1, 100, 5000, 0};
     struct generator g = {.state = 88172645463325252u};
     static struct trace_record written[TYPES * ROUNDS];
 
-    (void)state;
     for (size_t k = 0; k < sizeof block_sizes / sizeof block_sizes[0]; k++) {
         struct trace_writer_options options = {.block_max_bytes = block_sizes[k]};
         struct trace_writer *w;
@@ -59,12 +58,11 @@ static void test_every_record_comes_back(void **state)
 
 /* ---- what the writer recognises ---- */
 
-static void test_interning(void **state)
+TEST(interning)
 {
     struct trace_writer *w;
     int fd = memory_file();
 
-    (void)state;
     OK(trace_writer_create(fd, "t", NULL, 0, &w));
     assert_int_equal(trace_writer_cstr(w, NULL), 0);
     assert_int_equal(trace_writer_cstr(w, ""), 0);
@@ -103,7 +101,7 @@ static void test_interning(void **state)
     close(fd);
 }
 
-static void test_stacks(void **state)
+TEST(stacks)
 {
     struct trace_writer *w;
     struct trace_reader *r;
@@ -111,7 +109,6 @@ static void test_stacks(void **state)
     bool more;
     int fd = memory_file();
 
-    (void)state;
     OK(trace_writer_create(fd, "t", NULL, 0, &w));
     for (uint64_t i = 0; i < 6; i++)
         trace_writer_intern(w, TRACE_native_frame, &(struct trace_native_frame){.offset = i});
@@ -150,7 +147,7 @@ static void test_stacks(void **state)
     close(fd);
 }
 
-static void test_samples(void **state)
+TEST(samples)
 {
     static const struct trace_sample samples[] = {
         {.time_ns = 1000, .thread = 1, .tuple = 1, .cpu = 3},
@@ -167,7 +164,6 @@ static void test_samples(void **state)
     bool more;
     int fd = memory_file();
 
-    (void)state;
     OK(trace_writer_create(fd, "t", NULL, 0, &w));
     define_basics(w);
     struct trace_event second = {.period = 5};
@@ -211,7 +207,7 @@ static void test_samples(void **state)
 }
 
 /* The samples that the reader checked are those that decoding the record again gives; of very many it keeps none. */
-static void test_checked_samples(void **state)
+TEST(checked_samples)
 {
     static const uint32_t counts[] = {1, 1000, 65536, 65537, 3};
     struct trace_writer_options options = {.block_max_bytes = 4 << 20};
@@ -221,7 +217,6 @@ static void test_checked_samples(void **state)
     bool more;
     int fd = memory_file();
 
-    (void)state;
     OK(trace_writer_create(fd, "t", &options, 0, &w));
     define_basics(w);
     trace_writer_intern(w, TRACE_label_set, &(struct trace_label_set){.pairs = {(uint64_t[]){1, 2}, 1}});
@@ -259,12 +254,11 @@ static void test_checked_samples(void **state)
 }
 
 /* A sample of a busy capture takes eight bytes before compression. */
-static void test_sample_size(void **state)
+TEST(sample_size)
 {
     struct buf b = {0};
     uint64_t time_ns = 123456789;
 
-    (void)state;
     for (uint32_t i = 0; i < 1000; i++) {
         struct trace_sample s = {.time_ns = time_ns + 100000, .thread = i % 100, .tuple = i, .cpu = i % 64, .flags = 8};
         trace_sample_encode(&b, &s, time_ns);
@@ -274,14 +268,13 @@ static void test_sample_size(void **state)
     buf_deinit(&b);
 }
 
-static void test_epoch_due(void **state)
+TEST(epoch_due)
 {
     struct trace_writer_options options = {.epoch_max_bytes = 1000, .epoch_min_ns = 400, .epoch_max_ns = 500};
     struct trace_writer *w;
     int fd = memory_file();
     char text[600];
 
-    (void)state;
     OK(trace_writer_create(fd, "t", &options, 100, &w));
     assert_false(trace_writer_epoch_due(w, 100));
     assert_false(trace_writer_epoch_due(w, 50)); /* a clock that was read earlier */
@@ -309,7 +302,7 @@ static void test_epoch_due(void **state)
 }
 
 /* An epoch of the least age ends when its samples take eight times as many bytes as what they refer to. */
-static void test_epoch_ends_when_paid(void **state)
+TEST(epoch_ends_when_paid)
 {
     struct trace_writer_options options = {.epoch_min_ns = 400, .epoch_max_ns = 4000};
     struct trace_writer *w;
@@ -317,7 +310,6 @@ static void test_epoch_ends_when_paid(void **state)
     char text[600];
     uint64_t count = 0;
 
-    (void)state;
     OK(trace_writer_create(fd, "t", &options, 0, &w));
     define_basics(w);
     memset(text, 'x', sizeof text);
@@ -391,7 +383,7 @@ static void take_times(int fd, struct times *taken)
 }
 
 /* A clock's times are rounded, all others are exact, and nothing comes before what was before it. */
-static void test_times_of_a_clock(void **state)
+TEST(times_of_a_clock)
 {
     struct times *put = calloc(2, sizeof *put), *taken = put + 1;
     struct trace_writer *w;
@@ -399,7 +391,6 @@ static void test_times_of_a_clock(void **state)
     uint64_t time_ns = 1000000001;
     uint32_t at[3] = {0}, rounded = 0, kept = 0;
 
-    (void)state;
     assert_non_null(put);
     OK(trace_writer_create(fd, "t", NULL, time_ns, &w));
     define_basics(w);
@@ -429,7 +420,7 @@ static void test_times_of_a_clock(void **state)
 }
 
 /* The finer the interval the finer the times; and what an epoch says of its events ends with it. */
-static void test_grains_of_clocks(void **state)
+TEST(grains_of_clocks)
 {
     static const uint64_t cases[][2] = {{1001001, 256}, {10101010, 4096}, {UINT64_MAX, 4096}, {4096, 2}, {2048, 1}, {2047, 1}, {0, 1}};
     const uint64_t time_ns = UINT64_C(1) << 40 | 0xfff;
@@ -437,7 +428,6 @@ static void test_grains_of_clocks(void **state)
     struct trace_writer *w;
     int fd = memory_file();
 
-    (void)state;
     assert_non_null(taken);
     OK(trace_writer_create(fd, "t", NULL, 0, &w));
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -462,7 +452,7 @@ static void test_grains_of_clocks(void **state)
 }
 
 /* What does not fit into an epoch is left out, and begins no error: the next epoch has room. */
-static void test_epoch_full(void **state)
+TEST(epoch_full)
 {
     enum { LEN = 15 << 20 };
     uint8_t *zeros = calloc(1, LEN);
@@ -470,7 +460,6 @@ static void test_epoch_full(void **state)
     struct trace_writer *w;
     int fd = memory_file(), count = 0;
 
-    (void)state;
     assert_non_null(zeros);
     OK(trace_writer_create(fd, "t", NULL, 0, &w));
     define_basics(w);
@@ -505,9 +494,8 @@ static void test_epoch_full(void **state)
 }
 
 /* Whatever does not compress: the file keeps to its limit, and what was refused is not taken for known at the end. */
-static void test_size_limit(void **state)
+TEST(size_limit)
 {
-    (void)state;
     for (uint64_t most = 4096; most < 4200; most++) {
         struct trace_writer_options options = {.max_bytes = most, .epoch_max_bytes = 1000};
         struct trace_writer *w;
@@ -541,7 +529,7 @@ static void test_size_limit(void **state)
 }
 
 /* What breaks a rule of the reader is refused by the writer. */
-static void test_writer_keeps_the_rules(void **state)
+TEST(writer_keeps_the_rules)
 {
     static const char *const texts[] = {
         "t: not written: thread.process: no process is named",
@@ -559,7 +547,6 @@ static void test_writer_keeps_the_rules(void **state)
     };
     uint8_t *large = calloc(1, TRACE_BLOCK_LIMIT_BYTES + 1);
 
-    (void)state;
     for (unsigned i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         struct trace_writer *w;
         int fd = memory_file();
@@ -629,14 +616,13 @@ static void test_writer_keeps_the_rules(void **state)
 }
 
 /* A record as long as a block may be goes through. */
-static void test_large_record(void **state)
+TEST(large_record)
 {
     const size_t len = TRACE_BLOCK_LIMIT_BYTES - 100;
     uint8_t *large = calloc(1, len);
     struct trace_writer *w;
     int fd = memory_file();
 
-    (void)state;
     OK(trace_writer_create(fd, "t", NULL, 0, &w));
     define_basics(w);
     struct trace_module module = {.kind = TRACE_MODULE_ANONYMOUS};
@@ -657,12 +643,11 @@ static void test_large_record(void **state)
     close(fd);
 }
 
-static void test_other_files(void **state)
+TEST(other_files)
 {
     static const char text[] = "#!/usr/bin/env python3\nprint('hello')\n";
     struct trace_reader *r;
 
-    (void)state;
     assert_opening_fails("", 0, ERROR_TRUNCATED, "t: is empty");
     assert_opening_fails(text, sizeof text - 1, ERROR_FORMAT, "t: is not a pycap trace");
     assert_opening_fails("x", 1, ERROR_FORMAT, "t: is not a pycap trace");
@@ -682,12 +667,11 @@ static void test_other_files(void **state)
     error_destroy(err);
 }
 
-static void test_versions(void **state)
+TEST(versions)
 {
     struct buf b = small_trace();
     struct trace_file_header h = trace_file_header_unpack(b.data);
 
-    (void)state;
     assert_int_equal(h.version, TRACE_VERSION);
     assert_int_equal(h.header_len_bytes, TRACE_FILE_HEADER_BYTES);
     h.version = 9;
@@ -709,12 +693,11 @@ static void test_versions(void **state)
 
 /* ---- what the system does to a writer ---- */
 
-static void test_full_disk(void **state)
+TEST(full_disk)
 {
     struct trace_writer *w;
     int fd = open("/dev/full", O_WRONLY);
 
-    (void)state;
     if (fd < 0)
         skip();
     struct error *err = trace_writer_create(fd, "/mnt/x/trace.bin", NULL, 0, &w);
@@ -726,7 +709,7 @@ static void test_full_disk(void **state)
 }
 
 /* The disk fills in the middle of a block: what was whole before is read. */
-static void test_short_write(void **state)
+TEST(short_write)
 {
     struct buf whole = small_trace();
     struct layout l = layout_of(&whole);
@@ -734,7 +717,6 @@ static void test_short_write(void **state)
     char path[] = "/tmp/test_trace.XXXXXX";
     int fd = mkstemp(path);
 
-    (void)state;
     assert_true(fd >= 0);
     signal(SIGXFSZ, SIG_IGN);
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
@@ -820,9 +802,8 @@ static void through_pipe(int flags)
     close(ends[0]);
 }
 
-static void test_pipe(void **state)
+TEST(pipe)
 {
-    (void)state;
     through_pipe(0);
     through_pipe(O_NONBLOCK);
 }
@@ -838,12 +819,11 @@ static void assert_printed(const struct trace_record *rec, const char *expected)
     buf_deinit(&text);
 }
 
-static void test_print(void **state)
+TEST(print)
 {
     struct trace_record rec = {.type = TRACE_string};
     rec.string = (struct trace_string){.id = 3, .data = {(const uint8_t *)"a\"b\n\xc3\xa4", 6}};
 
-    (void)state;
     assert_printed(&rec, "string id=3 data=\"a\\\"b\\n\\xc3\\xa4\"\n");
     rec.string.data = (struct trace_bytes){(const uint8_t *)"\x1b[31m", 5};
     assert_printed(&rec, "string id=3 data=<1b5b33316d>\n");
@@ -864,9 +844,8 @@ static void test_print(void **state)
     assert_printed(&rec, "unknown type=12345\n");
 }
 
-static void test_names(void **state)
+TEST(names)
 {
-    (void)state;
     assert_string_equal(trace_loss_name(LOSS_ring_full), "ring_full");
     assert_string_equal(trace_loss_meaning(LOSS_ring_full), "sample lost: the ring buffer was full (a larger --ring-size helps)");
     assert_null(trace_loss_name(0));
@@ -895,14 +874,13 @@ static void test_names(void **state)
 }
 
 /* What the two programs do with a reason follows from its class alone. */
-static void test_loss_classes(void **state)
+TEST(loss_classes)
 {
     static const uint32_t lost[] = {LOSS_ring_full,   LOSS_tick_skipped, LOSS_nested,   LOSS_process_gone,
                                     LOSS_time_unseen, LOSS_known_late,   LOSS_file_full, LOSS_epoch_full,
                                     LOSS_wait_memory, LOSS_hit_quota, LOSS_reader_slow};
     uint32_t found = 0;
 
-    (void)state;
     for (uint32_t reason = 0; reason < LOSS_LIMIT; reason++)
         found += loss_class_is_sample(trace_loss_class(reason));
     assert_int_equal(found, sizeof lost / sizeof lost[0]);
@@ -915,9 +893,8 @@ static void test_loss_classes(void **state)
     assert_int_equal(trace_loss_class(LOSS_run_limit), LOSS_CLASS_retired);
 }
 
-static void test_values_and_labels(void **state)
+TEST(values_and_labels)
 {
-    (void)state;
     assert_string_equal(trace_value_meaning(TRACE_ENUM_end_reason, TRACE_END_FULL), "ended at its size limit");
     assert_string_equal(trace_value_meaning(TRACE_ENUM_module_kind, 0), "ELF file");
     assert_string_equal(trace_value_meaning(TRACE_ENUM_python_flag, TRACE_CODE_DEBUG), "debug build");
@@ -932,35 +909,4 @@ static void test_values_and_labels(void **state)
         for (uint32_t k = 0; k < i; k++)
             assert_string_not_equal(trace_label_key(i), trace_label_key(k));
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_record_comes_back),
-        cmocka_unit_test(test_interning),
-        cmocka_unit_test(test_stacks),
-        cmocka_unit_test(test_samples),
-        cmocka_unit_test(test_checked_samples),
-        cmocka_unit_test(test_sample_size),
-        cmocka_unit_test(test_epoch_due),
-        cmocka_unit_test(test_epoch_ends_when_paid),
-        cmocka_unit_test(test_times_of_a_clock),
-        cmocka_unit_test(test_grains_of_clocks),
-        cmocka_unit_test(test_epoch_full),
-        cmocka_unit_test(test_size_limit),
-        cmocka_unit_test(test_writer_keeps_the_rules),
-        cmocka_unit_test(test_large_record),
-        cmocka_unit_test(test_other_files),
-        cmocka_unit_test(test_versions),
-        cmocka_unit_test(test_full_disk),
-        cmocka_unit_test(test_short_write),
-        cmocka_unit_test(test_pipe),
-        cmocka_unit_test(test_print),
-        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_loss_classes),
-        cmocka_unit_test(test_values_and_labels),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

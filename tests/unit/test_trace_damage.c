@@ -16,12 +16,11 @@
 
 /* ---- damage to bytes ---- */
 
-static void test_truncated_anywhere(void **state)
+TEST(truncated_anywhere)
 {
     struct buf b = small_trace();
     struct layout l = layout_of(&b);
 
-    (void)state;
     assert_true(l.count >= 3 * SMALL_EPOCHS);
     assert_opening_fails(b.data, 0, ERROR_TRUNCATED, "t: is empty");
     for (size_t len = 1; len < TRACE_FILE_HEADER_BYTES; len++)
@@ -47,13 +46,12 @@ static void test_truncated_anywhere(void **state)
     buf_deinit(&b);
 }
 
-static void test_any_bit_flipped(void **state)
+TEST(any_bit_flipped)
 {
     struct buf b = small_trace();
     struct layout l = layout_of(&b);
     struct outcome whole = read_bytes(b.data, b.len_bytes);
 
-    (void)state;
     assert_int_equal(whole.stats.damage_count, 0);
     assert_int_equal(whole.stats.epoch_count, SMALL_EPOCHS);
     for (size_t at = 0; at < b.len_bytes; at++) {
@@ -84,14 +82,13 @@ static void test_any_bit_flipped(void **state)
 }
 
 /* Blocks that are whole and yet not there where they belong. */
-static void test_missing_blocks(void **state)
+TEST(missing_blocks)
 {
     struct buf b = small_trace();
     struct layout l = layout_of(&b);
     struct outcome whole = read_bytes(b.data, b.len_bytes);
     uint64_t lost = 0;
 
-    (void)state;
     for (size_t i = 0; i < l.count; i++) {
         struct buf cut = {0};
         buf_put(&cut, b.data, l.blocks[i].offset);
@@ -126,13 +123,12 @@ static void test_missing_blocks(void **state)
 }
 
 /* Text, zeros and other files between blocks; traces one after the other. */
-static void test_garbage_and_appended_traces(void **state)
+TEST(garbage_and_appended_traces)
 {
     struct buf b = small_trace();
     struct layout l = layout_of(&b);
     struct outcome whole = read_bytes(b.data, b.len_bytes);
 
-    (void)state;
     for (size_t i = 0; i <= l.count; i++) {
         size_t at = i < l.count ? l.blocks[i].offset : b.len_bytes;
         struct buf mixed = {0};
@@ -319,12 +315,11 @@ static struct buf payload_of(const struct trace_record_type *type, const void *r
     return b;
 }
 
-static void test_dangling_ids(void **state)
+TEST(dangling_ids)
 {
     struct full *f = full_create();
     unsigned tried = 0;
 
-    (void)state;
     for (uint32_t number = 1; number < TYPES; number++) {
         const struct trace_record_type *type = trace_record_type(number);
         for (uint32_t i = 0; type && number != TRACE_epoch && i < type->field_count; i++) {
@@ -375,11 +370,10 @@ static void test_dangling_ids(void **state)
     full_destroy(f);
 }
 
-static void test_malformed_fields(void **state)
+TEST(malformed_fields)
 {
     struct full *f = full_create();
 
-    (void)state;
     for (uint32_t number = 1; number < TYPES; number++) {
         const struct trace_record_type *type = trace_record_type(number);
         for (uint32_t i = 0; type && number != TRACE_epoch && i < type->field_count; i++) {
@@ -431,11 +425,10 @@ static void test_malformed_fields(void **state)
 }
 
 /* A record from an older writer lacks fields, one from a newer writer has more. */
-static void test_records_of_other_ages(void **state)
+TEST(records_of_other_ages)
 {
     struct full *f = full_create();
 
-    (void)state;
     for (uint32_t number = 1; number < TYPES; number++) {
         const struct trace_record_type *type = trace_record_type(number);
         if (!type || number == TRACE_epoch)
@@ -472,7 +465,7 @@ static void test_records_of_other_ages(void **state)
     full_destroy(f);
 }
 
-static void test_bad_samples(void **state)
+TEST(bad_samples)
 {
     static const struct {
         struct trace_sample sample;
@@ -486,7 +479,6 @@ static void test_bad_samples(void **state)
     struct full *f = full_create();
     const struct trace_record_type *type = trace_record_type(TRACE_samples);
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct buf data = {0};
         trace_sample_encode(&data, &(struct trace_sample){.thread = 1}, 0);
@@ -559,11 +551,10 @@ static const struct newer_flags {
 };
 
 /* Flags that are not known are skipped with what comes with them: the samples behind are read as they are. */
-static void test_newer_sample_flags(void **state)
+TEST(newer_sample_flags)
 {
     struct full *f = full_create();
 
-    (void)state;
     for (size_t i = 0; i < sizeof newer_flags / sizeof newer_flags[0]; i++) {
         const struct newer_flags *n = &newer_flags[i];
         struct buf data = {0};
@@ -594,13 +585,12 @@ static void test_newer_sample_flags(void **state)
 }
 
 /* Where a payload is missing, or has no end, the record is damaged: nothing tells where the next sample begins. */
-static void test_newer_sample_flags_damaged(void **state)
+TEST(newer_sample_flags_damaged)
 {
     static const uint64_t payloads[] = {300, 1, 70000};
     struct full *f = full_create();
     struct buf data = {0};
 
-    (void)state;
     put_sample(&data, 1 << 12 | 3, payloads, 3);
     for (size_t len = 0; len < data.len_bytes; len++) {
         struct buf cut = {.data = data.data, .len_bytes = len};
@@ -703,7 +693,7 @@ static void not_at_start(struct trace_block_header *h, struct buf *raw)
     h->flags = 0;
 }
 
-static void test_bad_blocks(void **state)
+TEST(bad_blocks)
 {
     static const struct {
         void (*header)(struct trace_block_header *, struct buf *);
@@ -728,7 +718,6 @@ static void test_bad_blocks(void **state)
     struct buf b = small_trace();
     struct outcome whole = read_bytes(b.data, b.len_bytes);
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct edit edit = {.type = cases[i].type, .header = cases[i].header};
         struct buf changed = rewrite(&b, &edit);
@@ -752,14 +741,13 @@ static void test_bad_blocks(void **state)
 }
 
 /* A file that is nothing but headers of long blocks is searched in time proportional to its length. */
-static void test_hostile_search(void **state)
+TEST(hostile_search)
 {
     enum { COPIES = 200000 };
     struct buf b = {0};
     uint8_t header[TRACE_BLOCK_HEADER_BYTES] = {0};
     struct trace_block_header h = {.flags = TRACE_BLOCK_STARTS_EPOCH, .epoch = 5};
 
-    (void)state;
     trace_file_header_pack(&(struct trace_file_header){1, 1, TRACE_FILE_HEADER_BYTES, 0}, buf_reserve(&b, 64));
     b.len_bytes = TRACE_FILE_HEADER_BYTES;
     trace_block_header_pack(&h, header);
@@ -773,24 +761,4 @@ static void test_hostile_search(void **state)
     assert_int_equal(o.stats.damage_count, 1);
     assert_int_equal(o.stats.damaged_bytes, (uint64_t)COPIES * sizeof header);
     buf_deinit(&b);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_truncated_anywhere),
-        cmocka_unit_test(test_any_bit_flipped),
-        cmocka_unit_test(test_missing_blocks),
-        cmocka_unit_test(test_garbage_and_appended_traces),
-        cmocka_unit_test(test_dangling_ids),
-        cmocka_unit_test(test_malformed_fields),
-        cmocka_unit_test(test_records_of_other_ages),
-        cmocka_unit_test(test_bad_samples),
-        cmocka_unit_test(test_newer_sample_flags),
-        cmocka_unit_test(test_newer_sample_flags_damaged),
-        cmocka_unit_test(test_bad_blocks),
-        cmocka_unit_test(test_hostile_search),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

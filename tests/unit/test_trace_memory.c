@@ -127,11 +127,10 @@ static void *grow(void)
 #define BESIDE_BYTES SLACK_BYTES
 #endif
 
-static void test_readings(void **state)
+TEST(readings)
 {
     struct world w;
 
-    (void)state;
     set_up(&w, "page-faults");
     OK(trace_builder_read_memory(w.builder, now_ns()));
     void *memory = grow();
@@ -156,11 +155,10 @@ static void test_readings(void **state)
 }
 
 /* A file begins with what the one before ended with; a process without a sample in it is not in it. */
-static void test_files(void **state)
+TEST(files)
 {
     struct world w;
 
-    (void)state;
     set_up(&w, "page-faults");
     OK(trace_builder_read_memory(w.builder, now_ns()));
     OK(trace_builder_read_all_memory(w.builder, now_ns()));
@@ -178,11 +176,10 @@ static void test_files(void **state)
 }
 
 /* Nothing is read where no event of memory is recorded. */
-static void test_other_events(void **state)
+TEST(other_events)
 {
     struct world w;
 
-    (void)state;
     set_up(&w, "context-switches");
     OK(trace_builder_read_memory(w.builder, now_ns()));
     sample(&w);
@@ -191,12 +188,11 @@ static void test_other_events(void **state)
     tear_down(&w);
 }
 
-static void test_limit(void **state)
+TEST(limit)
 {
     struct world w;
     uint64_t now = now_ns(), counts[QUOTA_COUNT];
 
-    (void)state;
     set_up(&w, "page-faults");
     uint32_t slot = processes_find(w.processes, (uint32_t)getpid())->slot;
     while (quota_take(w.processes->quotas, slot, QUOTA_memory_readings, 1, now))
@@ -209,13 +205,12 @@ static void test_limit(void **state)
 }
 
 /* Beside many others a process with new samples is read less often: 1,000 of them once in a second. */
-static void test_many_processes(void **state)
+TEST(many_processes)
 {
     struct world w;
     struct process *p;
     uint64_t begin = now_ns();
 
-    (void)state;
     set_up(&w, "page-faults");
     for (uint32_t i = 1; i < 1000; i++) {
         OK(processes_begin(w.processes, 0x70000000 + i, 1, &p));
@@ -230,7 +225,7 @@ static void test_many_processes(void **state)
 }
 
 /* A process that is gone is tried once in a while, not at each of its samples. */
-static void test_gone(void **state)
+TEST(gone)
 {
     const struct wire_sample m = {.type = WIRE_SAMPLE, .tgid = 0x7ffffff0, .tid = 0x7ffffff0, .time_ns = 1, .start_boottime_ns = 1,
                                   .exec_generation = 1, .period = 1, .interpreter_id = WIRE_INTERPRETER_ID_NONE};
@@ -238,7 +233,6 @@ static void test_gone(void **state)
     struct process *p;
     struct world w;
 
-    (void)state;
     set_up(&w, "page-faults");
     OK(processes_begin(w.processes, m.tgid, 1, &p));
     process_select(p, true, true);
@@ -250,13 +244,12 @@ static void test_gone(void **state)
     tear_down(&w);
 }
 
-static void test_status(void **state)
+TEST(status)
 {
     static const char text[] = "Name:\tRssAnon:\nRssAnon:\t   12 kB\nRssFile:\t 3 kB\nRssShmem:\t0 kB\nVmData:\t40 kB\nVmSwap:\t5 kB\n";
     struct procfs_memory m = {0};
     char cut[sizeof text];
 
-    (void)state;
     assert_true(procfs_parse_memory(text, &m));
     assert_int_equal(m.anonymous_bytes, 12 << 10);
     assert_int_equal(m.file_bytes, 3 << 10);
@@ -274,15 +267,4 @@ static void test_status(void **state)
     assert_true(procfs_memory(getpid(), &m));
     assert_true(m.anonymous_bytes && m.data_bytes && m.minor_faults && m.image);
     assert_false(procfs_memory(0x7ffffff0, &m));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_readings), cmocka_unit_test(test_files),  cmocka_unit_test(test_other_events),
-        cmocka_unit_test(test_limit),    cmocka_unit_test(test_status),
-        cmocka_unit_test(test_gone),     cmocka_unit_test(test_many_processes),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

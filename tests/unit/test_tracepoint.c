@@ -31,10 +31,9 @@ static const char rename_format[] = "name: task_rename\nID: 123\nformat:\n" COMM
     "\tfield:__data_loc char[] newcomm;\toffset:28;\tsize:4;\tsigned:0;\n"
     "\tfield:short oom_score_adj;\toffset:32;\tsize:2;\tsigned:1;\n";
 
-static void test_fields(void **state)
+TEST(fields)
 {
     struct tracepoint t;
-    (void)state;
 
     OK(tracepoint_parse(write_format, sizeof write_format - 1, NULL, &t));
     assert_int_equal(t.id, 840);
@@ -51,7 +50,7 @@ static void test_fields(void **state)
 }
 
 /* Of the register that holds an argument of a system call, the call takes what the argument's type says. */
-static void test_arguments(void **state)
+TEST(arguments)
 {
     static const struct {
         const char *name;
@@ -59,7 +58,6 @@ static void test_arguments(void **state)
         bool is_signed;
     } wanted[] = {{"timeout", 4, true}, {"fd", 4, false}, {"pos", 8, true}, {"flags", 8, false}};
     struct tracepoint t;
-    (void)state;
 
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
         OK(tracepoint_parse(epoll_format, sizeof epoll_format - 1, wanted[i].name, &t));
@@ -79,9 +77,8 @@ static void expect_refusal(const char *text, const char *weight, const char *say
     error_destroy(err);
 }
 
-static void test_refusals(void **state)
+TEST(refusals)
 {
-    (void)state;
     expect_refusal(write_format, "bytes", "'bytes' does not exist; those that can be added up are: __syscall_nr, fd, count");
     expect_refusal(write_format, "buf", "'buf' is no number");
     expect_refusal(rename_format, "oldcomm", "'oldcomm' is no number; those that can be added up are: pid, oom_score_adj");
@@ -93,10 +90,9 @@ static void test_refusals(void **state)
     expect_refusal("name: x\nID: 5\n\tfield:unsigned long __probe_ip;\toffset:8;\tsize:8;\tsigned:0;\n", NULL, "it is a probe");
 }
 
-static void test_damage(void **state)
+TEST(damage)
 {
     struct tracepoint t;
-    (void)state;
 
     expect_refusal("", NULL, "no number");
     expect_refusal("name: x\nID: \n", NULL, "no number");
@@ -118,9 +114,8 @@ static void assert_near(const char *category, const char *name, const char *want
     buf_deinit(&out);
 }
 
-static void test_near(void **state)
+TEST(near)
 {
-    (void)state;
     assert_near("sched", "sched_swich", "sched:sched_switch");
     assert_near("shed", "sched_switch", "sched:sched_switch, other:sched_switch");
     assert_near("syscalls", "sys_enter_open_at", "syscalls:sys_enter_openat, syscalls:sys_enter_openat2");
@@ -139,12 +134,11 @@ static void put_file(const char *path, const char *text)
     fclose(f);
 }
 
-static void test_folder(void **state)
+TEST(folder)
 {
     char top[] = "/tmp/pycap-unit-tracefs-XXXXXX", path[256];
     static const char *const folders[] = {"events", "events/syscalls", "events/syscalls/sys_enter_write"};
     struct tracepoint t;
-    (void)state;
 
     assert_non_null(mkdtemp(top));
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
@@ -174,11 +168,10 @@ static void test_folder(void **state)
 }
 
 /* A field that is a level is refused whatever the kernel says of it; others are looked up. */
-static void test_levels(void **state)
+TEST(levels)
 {
     const struct event_places nowhere = {.tracefs = -1};
     struct event_list events = {0};
-    (void)state;
 
     OK(event_list_add(&events, "kmem:rss_stat/weight=size,unit=bytes/"));
     struct error *err = event_list_resolve(&events, &nowhere);
@@ -188,11 +181,10 @@ static void test_levels(void **state)
     event_list_deinit(&events);
 }
 
-static void test_this_kernel(void **state)
+TEST(this_kernel)
 {
     struct tracepoint t, weighed;
     int fd;
-    (void)state;
 
     struct error *err = tracefs_open(&fd);
     if (err) {
@@ -210,16 +202,4 @@ static void test_this_kernel(void **state)
     assert_non_null(strstr(names, "\nsched:sched_process_fork\n"));
     free(names);
     close(fd);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fields), cmocka_unit_test(test_arguments),
-        cmocka_unit_test(test_refusals), cmocka_unit_test(test_damage),
-        cmocka_unit_test(test_near), cmocka_unit_test(test_levels),
-        cmocka_unit_test(test_folder), cmocka_unit_test(test_this_kernel),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

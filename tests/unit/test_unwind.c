@@ -190,11 +190,10 @@ static void assert_chain(const struct run *r, const char *const *names)
 }
 #define CHAIN(...) ((const char *const[]){__VA_ARGS__, NULL})
 
-static void test_recursion(void **state)
+TEST_WITH(recursion, NULL, stop_running)
 {
     struct run r;
 
-    (void)state;
     run_at(&r, place_recursion_50);
     assert_int_equal(r.end, LOSS_complete);
     assert_false(r.frames[0].return_address);
@@ -208,11 +207,10 @@ static void test_recursion(void **state)
     run_deinit(&r);
 }
 
-static void test_moving_stack_pointer(void **state)
+TEST_WITH(moving_stack_pointer, NULL, stop_running)
 {
     struct run r;
 
-    (void)state;
     run_at(&r, place_alloca_1000);
     assert_int_equal(r.end, LOSS_complete);
     assert_chain(&r, CHAIN("leaf", "alloca"));
@@ -224,22 +222,20 @@ static void test_moving_stack_pointer(void **state)
     run_deinit(&r);
 }
 
-static void test_call_at_the_end(void **state)
+TEST_WITH(call_at_the_end, NULL, stop_running)
 {
     struct run r;
 
-    (void)state;
     run_at(&r, place_no_return);
     assert_int_equal(r.end, LOSS_complete);
     assert_chain(&r, CHAIN("leaf", "no_return_inner", "no_return"));
     run_deinit(&r);
 }
 
-static void test_signal(void **state)
+TEST_WITH(signal, NULL, stop_running)
 {
     struct run r;
 
-    (void)state;
     run_at(&r, place_signal);
     assert_int_equal(r.end, LOSS_complete);
     assert_chain(&r, CHAIN("leaf", "on_signal", "", "interrupted", "signal"));
@@ -250,11 +246,10 @@ static void test_signal(void **state)
 }
 
 /* The handler's stack lies elsewhere, and the snapshot ends with it. */
-static void test_signal_stack(void **state)
+TEST_WITH(signal_stack, NULL, stop_running)
 {
     struct run r = {0};
 
-    (void)state;
     OK(unwinder_create(machine_by_name("x86_64"), &r.unwinder));
     r.tid = start(place_signal_stack, &r.snapshot.pid);
     snapshot_take(&r.snapshot, r.tid);
@@ -268,12 +263,11 @@ static void test_signal_stack(void **state)
     run_deinit(&r);
 }
 
-static void test_libc(void **state)
+TEST_WITH(libc, NULL, stop_running)
 {
     struct run r;
     uint32_t at = 2;
 
-    (void)state;
     run_at(&r, place_qsort);
     assert_int_equal(r.end, LOSS_complete);
     assert_chain(&r, CHAIN("leaf", "compare"));
@@ -283,11 +277,10 @@ static void test_libc(void **state)
     run_deinit(&r);
 }
 
-static void test_thread(void **state)
+TEST_WITH(thread, NULL, stop_running)
 {
     struct run r;
 
-    (void)state;
     run_at(&r, place_thread);
     assert_int_not_equal(r.tid, r.snapshot.pid);
     assert_int_equal(r.end, LOSS_complete);
@@ -296,11 +289,10 @@ static void test_thread(void **state)
 }
 
 /* Instruction by instruction through a call into libc and back: prologues, epilogues, PLT, string functions. */
-static void test_single_steps(void **state)
+TEST_WITH(single_steps, NULL, stop_running)
 {
     struct run r;
 
-    (void)state;
     run_at(&r, place_qsort);
     for (int i = 0; i < 400; i++) {
         assert_true(step_once(r.tid));
@@ -313,13 +305,12 @@ static void test_single_steps(void **state)
 
 /* ---- reasons to stop ---- */
 
-static void test_losses(void **state)
+TEST_WITH(losses, NULL, stop_running)
 {
     struct run r;
     struct unwind_frame frames[FRAMES_MAX];
     uint32_t end;
 
-    (void)state;
     run_at(&r, place_recursion_50);
     struct snapshot *s = &r.snapshot;
 
@@ -361,14 +352,13 @@ static void test_losses(void **state)
 }
 
 /* Whatever lies in the snapshot: no crash, no endless loop, frames that grow. */
-static void test_hostile_stacks(void **state)
+TEST_WITH(hostile_stacks, NULL, stop_running)
 {
     struct run r;
     struct unwind_frame frames[FRAMES_MAX];
     uint32_t end;
     uint64_t seed = 1;
 
-    (void)state;
     run_at(&r, place_qsort);
     struct snapshot *s = &r.snapshot;
     uint64_t words = s->stack_len / 8;
@@ -416,7 +406,7 @@ static void run_program(struct run *r, const struct fixture *f, const char *flag
     snapshot_take(&r->snapshot, r->tid);
 }
 
-static void test_tables(void **state)
+TEST_WITH(tables, fixture_init, stop_and_deinit)
 {
     static const char *const flags[] = {
         "",
@@ -438,7 +428,7 @@ static void test_tables(void **state)
 }
 
 /* No information at all: the stack ends at the first address without, not with a guess. */
-static void test_no_information(void **state)
+TEST_WITH(no_information, fixture_init, stop_and_deinit)
 {
     struct run r;
 
@@ -452,7 +442,7 @@ static void test_no_information(void **state)
 }
 
 /* Whatever the file says: no crash, no endless loop. */
-static void test_hostile_files(void **state)
+TEST_WITH(hostile_files, fixture_init, stop_and_deinit)
 {
     static const char *const flags[] = {
         "", "-Wl,--no-eh-frame-hdr", "-g -fno-asynchronous-unwind-tables -fno-unwind-tables",
@@ -549,37 +539,12 @@ static void check_python(const char *python)
     run_deinit(&r);
 }
 
-static void test_system_python(void **state)
+TEST_WITH(system_python, NULL, stop_running)
 {
-    (void)state;
     check_python("/usr/bin/python3");
 }
 
-static void test_pyenv_python(void **state)
+TEST_WITH(pyenv_python, NULL, stop_running)
 {
-    (void)state;
     check_python(pyenv_path("3.11.7/bin/python3.11"));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(test_recursion, stop_running),
-        cmocka_unit_test_teardown(test_moving_stack_pointer, stop_running),
-        cmocka_unit_test_teardown(test_call_at_the_end, stop_running),
-        cmocka_unit_test_teardown(test_signal, stop_running),
-        cmocka_unit_test_teardown(test_signal_stack, stop_running),
-        cmocka_unit_test_teardown(test_libc, stop_running),
-        cmocka_unit_test_teardown(test_thread, stop_running),
-        cmocka_unit_test_teardown(test_single_steps, stop_running),
-        cmocka_unit_test_teardown(test_losses, stop_running),
-        cmocka_unit_test_teardown(test_hostile_stacks, stop_running),
-        cmocka_unit_test_setup_teardown(test_tables, fixture_init, stop_and_deinit),
-        cmocka_unit_test_setup_teardown(test_no_information, fixture_init, stop_and_deinit),
-        cmocka_unit_test_setup_teardown(test_hostile_files, fixture_init, stop_and_deinit),
-        cmocka_unit_test_teardown(test_system_python, stop_running),
-        cmocka_unit_test_teardown(test_pyenv_python, stop_running),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -120,11 +120,10 @@ static void assert_verdict(struct check *c, enum check_verdict verdict, uint64_t
         fail_msg("no \"%s\" in:\n%s", cause, text);
 }
 
-static void test_identical(void **state)
+TEST(identical)
 {
     struct check c;
 
-    (void)state;
     check_setup(&c, 0);
     see(&c, (struct trace_tuple){.native_stack = native(&c, c.right, c.count), .snapshot = 1, .native_end = LOSS_complete},
         3);
@@ -159,13 +158,12 @@ static int find_cmocka(struct dl_phdr_info *info, size_t size, void *high)
  * As libffi does with its trampolines: a page of code is mapped once more, by itself. All of that file, were it there,
  * would begin below libcmocka and reach beyond it.
  */
-static void test_page_mapped_again(void **state)
+TEST(page_mapped_again)
 {
     const struct trace_native_frame *libc;
     uint64_t high = 0;
     struct check c;
 
-    (void)state;
     check_setup(&c, 0);
     assert_int_equal(dl_iterate_phdr(find_cmocka, &high), 1);
     libc = &c.right[1];
@@ -178,11 +176,10 @@ static void test_page_mapped_again(void **state)
     check_teardown(&c);
 }
 
-static void test_other_address(void **state)
+TEST(other_address)
 {
     struct check c;
 
-    (void)state;
     check_setup(&c, 0);
     c.right[c.count - 3].offset++;
     see(&c, (struct trace_tuple){.native_stack = native(&c, c.right, c.count), .snapshot = 1, .native_end = LOSS_complete},
@@ -197,11 +194,10 @@ static void test_other_address(void **state)
     check_teardown(&c);
 }
 
-static void test_return_address_or_not(void **state)
+TEST(return_address_or_not)
 {
     struct check c;
 
-    (void)state;
     check_setup(&c, 0);
     c.right[c.count - 3].flags = 0;
     see(&c, (struct trace_tuple){.native_stack = native(&c, c.right, c.count), .snapshot = 1, .native_end = LOSS_complete},
@@ -210,11 +206,10 @@ static void test_return_address_or_not(void **state)
     check_teardown(&c);
 }
 
-static void test_other_module(void **state)
+TEST(other_module)
 {
     struct check c;
 
-    (void)state;
     check_setup(&c, 0);
     c.right[c.count - 3].module = c.right[0].module == 1 ? 2 : 1;
     if (c.right[c.count - 3].module == c.right[c.count - 2].module)
@@ -226,7 +221,7 @@ static void test_other_module(void **state)
 }
 
 /* The recorded stack ends two frames early. */
-static void test_stops(void **state)
+TEST(stops)
 {
     static const struct {
         uint32_t end;
@@ -240,7 +235,6 @@ static void test_stops(void **state)
         {LOSS_no_mapping, CHECK_PENDING, ": no_mapping at the sample"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof stops / sizeof *stops; i++) {
         struct check c;
         check_setup(&c, 0);
@@ -255,12 +249,11 @@ static void test_stops(void **state)
 }
 
 /* Nobody finds the way further. */
-static void test_stop_together(void **state)
+TEST(stop_together)
 {
     uint64_t registers[REGISTERS];
     struct check c;
 
-    (void)state;
     check_setup(&c, 0);
     memcpy(registers, c.shot.registers, sizeof registers);
     registers[6] = 0;
@@ -277,12 +270,11 @@ static void test_stop_together(void **state)
     check_teardown(&c);
 }
 
-static void test_goes_on(void **state)
+TEST(goes_on)
 {
     struct trace_native_frame more[FRAMES_MAX + 1];
     struct check c;
 
-    (void)state;
     check_setup(&c, 0);
     memcpy(more + 1, c.right, c.count * sizeof *more);
     more[0] = c.right[1];
@@ -293,11 +285,10 @@ static void test_goes_on(void **state)
 }
 
 /* Some frames are in the copy, not all. */
-static void test_cut(void **state)
+TEST(cut)
 {
     struct check c, whole;
 
-    (void)state;
     check_setup(&whole, 0);
     uint64_t bytes = whole.shot.records[0] - whole.shot.stack_address;
     check_teardown(&whole);
@@ -315,12 +306,11 @@ static void test_cut(void **state)
 }
 
 /* A snapshot in memory that no file is behind: libunwind and libdwfl stop, and nobody else's guess is believed. */
-static void test_guessed(void **state)
+TEST(guessed)
 {
     uint64_t registers[REGISTERS];
     struct check c;
 
-    (void)state;
     check_setup(&c, 0);
     memcpy(registers, c.shot.registers, sizeof registers);
     registers[16] = 0x10010;
@@ -338,11 +328,10 @@ static void test_guessed(void **state)
     check_teardown(&c);
 }
 
-static void test_joins(void **state)
+TEST(joins)
 {
     struct check c;
 
-    (void)state;
     check_setup(&c, 0);
     const uint64_t whole[] = {1, 0, 3, 0}, torn[] = {1, 0, 0, LOSS_join_outside};
     LOAD(&c.scene, join, .id = 1, .runs = {.values = whole, .count = 2});
@@ -362,11 +351,10 @@ static void test_joins(void **state)
 }
 
 /* Next epoch, other ids: what was known by id is forgotten, what was counted is not. */
-static void test_epochs(void **state)
+TEST(epochs)
 {
     struct check c;
 
-    (void)state;
     check_setup(&c, 0);
     see(&c, (struct trace_tuple){.native_stack = native(&c, c.right, c.count), .snapshot = 1, .native_end = LOSS_complete},
         1);
@@ -380,11 +368,10 @@ static void test_epochs(void **state)
     check_teardown(&c);
 }
 
-static void test_nothing_to_compare(void **state)
+TEST(nothing_to_compare)
 {
     struct check c;
 
-    (void)state;
     check_setup(&c, 0);
     see(&c, (struct trace_tuple){.snapshot = 1}, 1);
     see(&c, (struct trace_tuple){.native_stack = native(&c, c.right, c.count), .native_end = LOSS_complete}, 1);
@@ -400,12 +387,11 @@ static void test_nothing_to_compare(void **state)
 }
 
 /* The unwinders hold on to modules while others are still met. */
-static void test_modules_stay(void **state)
+TEST(modules_stay)
 {
     struct scene s;
     uint32_t index;
 
-    (void)state;
     setup(&s, NULL);
     struct modcache *modules = resolver_modules(s.resolver);
     struct modcache_entry *first = NULL;
@@ -420,26 +406,4 @@ static void test_modules_stay(void **state)
     assert_ptr_equal(modcache_get(modules, 0), first);
     assert_string_equal(first->path, "/lib/1.so");
     teardown(&s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_identical),
-        cmocka_unit_test(test_page_mapped_again),
-        cmocka_unit_test(test_other_address),
-        cmocka_unit_test(test_return_address_or_not),
-        cmocka_unit_test(test_other_module),
-        cmocka_unit_test(test_stops),
-        cmocka_unit_test(test_stop_together),
-        cmocka_unit_test(test_goes_on),
-        cmocka_unit_test(test_cut),
-        cmocka_unit_test(test_guessed),
-        cmocka_unit_test(test_joins),
-        cmocka_unit_test(test_epochs),
-        cmocka_unit_test(test_nothing_to_compare),
-        cmocka_unit_test(test_modules_stay),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,6 +17,14 @@
 #include "tests/unit/elf_fixture.h"
 #include "tests/unit/table_text.h"
 
+static int start_libelf(void **state)
+{
+    (void)state;
+    return elf_version(EV_CURRENT) == EV_NONE;
+}
+
+TESTS_WITH(start_libelf, NULL);
+
 struct tally {
     uint64_t rows, ranges, compared, by_type[UNWIND_TYPE_COUNT], padding, unreadable;
 };
@@ -325,37 +333,31 @@ static void compare_pattern(const char *pattern)
     }
 }
 
-static void test_libc(void **state)
+TEST(libc)
 {
-    (void)state;
     compare_pattern("/lib/x86_64-linux-gnu/libc.so.6");
 }
-static void test_loader(void **state)
+TEST(loader)
 {
-    (void)state;
     compare_pattern("/lib64/ld-linux-x86-64.so.2");
 }
-static void test_libcrypto(void **state)
+TEST(libcrypto)
 {
-    (void)state;
     compare_pattern("/usr/lib/x86_64-linux-gnu/libcrypto.so.?*");
 }
-static void test_libpython(void **state)
+TEST(libpython)
 {
-    (void)state;
     compare_pattern("~/.pyenv/versions/3.*/lib/libpython3.*.so.1.0");
 }
-static void test_libstdcxx(void **state)
+TEST(libstdcxx)
 {
-    (void)state;
     compare_pattern("/usr/lib/x86_64-linux-gnu/libstdc++.so.6");
 }
 /* More of them: files named in UNWIND_TABLE_FILES, separated by colons. */
-static void test_named_files(void **state)
+TEST(named_files)
 {
     const char *names = getenv("UNWIND_TABLE_FILES");
 
-    (void)state;
     if (!names)
         skip();
     char *copy = strdup(names);
@@ -365,9 +367,8 @@ static void test_named_files(void **state)
     free(copy);
 }
 
-static void test_self(void **state)
+TEST(self)
 {
-    (void)state;
     assert_true(compare_file("/proc/self/exe"));
 }
 
@@ -412,7 +413,7 @@ static void compare_in(const struct fixture *f, const char *name)
 #define LIBRARY "gcc -DENTRY=entry -w -shared -fPIC -nostdlib -Wl,--build-id=none "
 
 /* The same code with its information in .debug_frame gives the same rows, packed or not. */
-static void test_debug_frame(void **state)
+TEST_WITH(debug_frame, fixture_init, fixture_deinit)
 {
     static const char *const kinds[] = {"-O0", "-O1", "-O2", "-Os", "-O2 -fno-omit-frame-pointer", "-O2 -mstackrealign",
                                         "-O3 -march=x86-64-v3"};
@@ -450,7 +451,7 @@ static void test_debug_frame(void **state)
 #define BOOTSTRAP "_ZN8greenlet12UserGreenlet15inner_bootstrapEP9_greenletP7_object"
 
 /* Where a greenlet begins is the end of a stack, from the first to the last byte of that function; the others' rows stay. */
-static void test_stack_start(void **state)
+TEST_WITH(stack_start, fixture_init, fixture_deinit)
 {
     const struct fixture *f = *state;
 
@@ -475,7 +476,7 @@ static void test_stack_start(void **state)
 }
 
 /* A program of parts with the one, the other, and both: each address by .eh_frame where that knows it. */
-static void test_mixed(void **state)
+TEST_WITH(mixed, fixture_init, fixture_deinit)
 {
     const struct fixture *f = *state;
 
@@ -506,36 +507,15 @@ static void test_mixed(void **state)
     compare_in(f, "stripped");
 }
 
-static void test_vdso(void **state)
+TEST(vdso)
 {
     const Elf64_Ehdr *image = (const Elf64_Ehdr *)getauxval(AT_SYSINFO_EHDR);
     struct unwind_table *t;
 
-    (void)state;
     if (!image)
         skip();
     uint64_t len = image->e_shoff + (uint64_t)image->e_shnum * image->e_shentsize;
     OK(unwind_table_build_memory(image, len, "[vdso]", &t));
     compare_elf(t, "[vdso]", elf_memory((char *)(uintptr_t)image, len));
     unwind_table_destroy(t);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_debug_frame, fixture_init, fixture_deinit),
-        cmocka_unit_test_setup_teardown(test_stack_start, fixture_init, fixture_deinit),
-        cmocka_unit_test_setup_teardown(test_mixed, fixture_init, fixture_deinit),
-        cmocka_unit_test(test_vdso),
-        cmocka_unit_test(test_libc),
-        cmocka_unit_test(test_loader),
-        cmocka_unit_test(test_libcrypto),
-        cmocka_unit_test(test_libpython),
-        cmocka_unit_test(test_libstdcxx),
-        cmocka_unit_test(test_self),
-        cmocka_unit_test(test_named_files),
-    };
-
-    elf_version(EV_CURRENT);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

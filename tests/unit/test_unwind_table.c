@@ -18,6 +18,14 @@
 
 #include "tests/unit/table_text.h"
 
+static int start_libelf(void **state)
+{
+    (void)state;
+    return elf_version(EV_CURRENT) == EV_NONE;
+}
+
+TESTS_WITH(start_libelf, NULL);
+
 /* ---- call frame information by hand ---- */
 
 enum { BASE = 0x400000, TEXT = 0x1000, TEXT_LEN = 0x3000, CFI = 0x4000, ENTRY = 0x60 };
@@ -280,9 +288,8 @@ static void assert_program(const uint8_t *program, size_t len, const char *expec
 #define PROGRAM(expected, ...) assert_program(BYTES(__VA_ARGS__), expected)
 #define ADVANCE(n) (DW_CFA_advance_loc + (n))
 
-static void test_operations(void **state)
+TEST(operations)
 {
-    (void)state;
     PROGRAM("0 rsp+8; 40 none", DW_CFA_nop);
     PROGRAM("0 rsp+8; 1 rsp+16 rbp@-16; 4 rbp+16 rbp@-16; 30 rsp+8 rbp@-16; 40 none", ADVANCE(1), DW_CFA_def_cfa_offset, 16,
             DW_CFA_offset + 6, 2, ADVANCE(3), DW_CFA_def_cfa_register, 6, DW_CFA_advance_loc1, 0x2c, DW_CFA_def_cfa, 7, 8);
@@ -297,18 +304,16 @@ static void test_operations(void **state)
             ADVANCE(1), DW_CFA_offset + 6, 6);
 }
 
-static void test_negative_offset(void **state)
+TEST(negative_offset)
 {
-    (void)state;
     /* The opposite of what the factor says; the huge number, -5 perhaps, makes no sense. */
     PROGRAM("0 wide cfa=rsp+8 ra=[cfa-8] rbp=[cfa+16] rbx=same; "
             "1 wide cfa=rsp+8 ra=[cfa-8] rbp=lost rbx=same; 40 none", DW_CFA_GNU_negative_offset_extended, 6, 2, ADVANCE(1),
             DW_CFA_GNU_negative_offset_extended, 6, 0xfb, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1);
 }
 
-static void test_register_rules(void **state)
+TEST(register_rules)
 {
-    (void)state;
     PROGRAM("0 rsp+8 rbx@-16; 1 rsp+8 rbx@-120; 2 wide cfa=rsp+8 ra=[cfa-8] rbp=same rbx=[cfa-128]; 3 rsp+8 rbx lost; 4 rsp+8; 40 none",
             DW_CFA_offset + 3, 2, ADVANCE(1), DW_CFA_offset + 3, 15, ADVANCE(1), DW_CFA_offset + 3, 16, ADVANCE(1),
             DW_CFA_undefined, 3, ADVANCE(1), DW_CFA_same_value, 3);
@@ -328,9 +333,8 @@ static void test_register_rules(void **state)
     PROGRAM("0 other 3; 1 rsp+8; 40 none", DW_CFA_offset + 7, 2, ADVANCE(1), DW_CFA_val_offset, 7, 0);
 }
 
-static void test_remember(void **state)
+TEST(remember)
 {
-    (void)state;
     PROGRAM("0 rsp+8; 1 rsp+16 rbp@-16; 2 rsp+8 rbp@-24; 3 rsp+24 rbp@-16; 4 rsp+16 rbp@-16; 40 none", ADVANCE(1),
             DW_CFA_def_cfa_offset, 16, DW_CFA_offset + 6, 2, DW_CFA_remember_state, ADVANCE(1), DW_CFA_def_cfa_offset, 8,
             DW_CFA_offset + 6, 3, ADVANCE(1), DW_CFA_restore_state, DW_CFA_remember_state, DW_CFA_def_cfa_offset, 24, ADVANCE(1),
@@ -342,9 +346,8 @@ static void test_remember(void **state)
     assert_program(deep, sizeof deep, "0 rsp+8; 2 other 5; 40 none");
 }
 
-static void test_expressions(void **state)
+TEST(expressions)
 {
-    (void)state;
     /* A realigned stack (DRAP): the CFA in r10, later in a slot, RBP saved where RBP points. */
     PROGRAM("0 wide cfa=r10+0 ra=[cfa-8] rbp=same rbx=same; 1 wide cfa=r10+0 ra=[cfa-8] rbp=[rbp+0] rbx=same; "
             "2 wide cfa=[rbp-8] ra=[cfa-8] rbp=[rbp+0] rbx=[rbp-16]; 40 none",
@@ -374,9 +377,8 @@ static void test_expressions(void **state)
             DW_OP_ge, DW_OP_lit2, DW_OP_shl, DW_OP_plus);
 }
 
-static void test_large_offsets(void **state)
+TEST(large_offsets)
 {
-    (void)state;
     PROGRAM("0 rsp+524280; 1 wide cfa=rsp+524288 ra=[cfa-8] rbp=same rbx=same; 2 wide cfa=rsp+12 ra=[cfa-8] rbp=same rbx=same; "
             "3 wide cfa=rsp-8 ra=[cfa-8] rbp=same rbx=same; 4 other 1; 5 rsp+8 rbp@-1024; "
             "6 wide cfa=rsp+8 ra=[cfa-8] rbp=[cfa-1032] rbx=same; 40 none",
@@ -386,9 +388,8 @@ static void test_large_offsets(void **state)
     PROGRAM("0 other 1; 40 none", DW_CFA_def_cfa, 33, 8);
 }
 
-static void test_broken_programs(void **state)
+TEST(broken_programs)
 {
-    (void)state;
     PROGRAM("0 rsp+8; 3 other 5; 40 none", ADVANCE(3), 0x3f);
     PROGRAM("0 other 5; 40 none", DW_CFA_def_cfa_expression, 100);
     PROGRAM("0 rsp+8; 1 other 5; 40 none", ADVANCE(1), DW_CFA_def_cfa_expression, 2, DW_OP_breg7, 0, DW_CFA_def_cfa_expression, 3, DW_OP_breg7, 0,
@@ -400,11 +401,10 @@ static void test_broken_programs(void **state)
 
 /* ---- CIEs, encodings, where things are ---- */
 
-static void test_augmentations(void **state)
+TEST(augmentations)
 {
     static const char *const augmentations[] = {"zR", "zPLR", "zRB", "", "zLPR"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof augmentations / sizeof augmentations[0]; i++) {
         struct image m = {0};
         put_cie(&m, augmentations[i], *augmentations[i] ? DW_EH_PE_sdata4 | DW_EH_PE_pcrel : DW_EH_PE_absptr, 4, BYTES(USUAL));
@@ -423,7 +423,7 @@ static void test_augmentations(void **state)
     image_deinit(&m);
 }
 
-static void test_signal_frame(void **state)
+TEST(signal_frame)
 {
 #define SAVED(number, at) DW_CFA_expression, number, 3, DW_OP_breg7, ((at) & 0x7f) | 0x80, (at) >> 7
     static const uint8_t program[] = {
@@ -432,7 +432,6 @@ static void test_signal_frame(void **state)
     };
     struct image m = {0};
 
-    (void)state;
     put_cie(&m, "zRS", DW_EH_PE_sdata4 | DW_EH_PE_pcrel, 1, BYTES(USUAL));
     put_fde(&m, BASE + TEXT, 0x10, program, sizeof program);
     put_fde(&m, BASE + TEXT + 0x10, 0x10, BYTES(DW_CFA_nop));
@@ -443,7 +442,7 @@ static void test_signal_frame(void **state)
     image_deinit(&m);
 }
 
-static void test_encodings(void **state)
+TEST(encodings)
 {
     static const uint8_t encodings[] = {
         DW_EH_PE_absptr, DW_EH_PE_uleb128, DW_EH_PE_sleb128, DW_EH_PE_udata4, DW_EH_PE_udata8, DW_EH_PE_sdata4,
@@ -453,7 +452,6 @@ static void test_encodings(void **state)
         DW_EH_PE_datarel | DW_EH_PE_sdata8, DW_EH_PE_datarel | DW_EH_PE_sleb128,
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof encodings; i++) {
         struct image m = {.hdr_vaddr = BASE + HDR};
         put_cie(&m, "zR", encodings[i], 1, BYTES(USUAL));
@@ -487,12 +485,11 @@ static void test_encodings(void **state)
 }
 
 /* Indirect, or relative to what x86-64 does not have: not read, and counted. */
-static void test_encodings_refused(void **state)
+TEST(encodings_refused)
 {
     static const uint8_t encodings[] = {0x90 | DW_EH_PE_sdata4, DW_EH_PE_textrel | DW_EH_PE_sdata4,
                                         DW_EH_PE_funcrel | DW_EH_PE_sdata4, 0x07, 0x60, DW_EH_PE_omit};
 
-    (void)state;
     for (size_t i = 0; i < sizeof encodings; i++) {
         struct image m = {0};
         put_cie(&m, "zR", encodings[i], 1, BYTES(USUAL));
@@ -518,7 +515,7 @@ static void put_three(struct image *m, uint32_t fdes[3], uint64_t starts[3])
     }
 }
 
-static void test_places(void **state)
+TEST(places)
 {
     static const char expected[] = "0 rsp+8; 1 rsp+16; 80 none; 100 rsp+8; 101 rsp+16; 180 none; 200 rsp+8; 201 rsp+16; 280 none";
     static const struct {
@@ -534,7 +531,6 @@ static void test_places(void **state)
         {WITH_SECTIONS | WITH_COMPRESSION, true, UNWIND_SOURCE_DEBUG_FRAME},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct image m = {.debug_frame = cases[i].debug_frame, .hdr_vaddr = BASE + HDR};
         uint32_t fdes[3];
@@ -558,11 +554,10 @@ static void test_places(void **state)
 
 /* ---- functions beside and over each other ---- */
 
-static void test_gaps_and_overlaps(void **state)
+TEST(gaps_and_overlaps)
 {
     struct image m = {0};
 
-    (void)state;
     put_cie(&m, "zR", DW_EH_PE_sdata4 | DW_EH_PE_pcrel, 1, BYTES(USUAL));
     put_fde(&m, BASE + TEXT + 0x300, 0x20, BYTES(DW_CFA_def_cfa_offset, 80));
     put_fde(&m, BASE + TEXT, 0x11, BYTES(DW_CFA_def_cfa_offset, 16));
@@ -590,7 +585,7 @@ static void test_gaps_and_overlaps(void **state)
 }
 
 /* Between two functions is padding, or code without information however short: where the row before must not hold. */
-static void test_padding(void **state)
+TEST(padding)
 {
     static const struct {
         const char *bytes; /* behind zeros */
@@ -617,7 +612,6 @@ static void test_padding(void **state)
         {"\x66\x2e", 2, false},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct image m = {0};
         put_cie(&m, "zR", DW_EH_PE_sdata4 | DW_EH_PE_pcrel, 1, BYTES(USUAL));
@@ -635,7 +629,7 @@ static void test_padding(void **state)
 }
 
 /* The program's start, where nothing else is known of it. */
-static void test_entry(void **state)
+TEST(entry)
 {
     static const struct {
         uint64_t start, len;
@@ -651,7 +645,6 @@ static void test_entry(void **state)
         {0x100, 0x10, "60 end; a0 none; 100 rsp+8; 110 none"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct image m = {0};
         put_cie(&m, "zR", DW_EH_PE_sdata4 | DW_EH_PE_pcrel, 1, BYTES(USUAL));
@@ -664,12 +657,11 @@ static void test_entry(void **state)
 }
 
 /* A full page of rows, in the order that costs most. */
-static void test_dense_page(void **state)
+TEST(dense_page)
 {
     struct image m = {0};
     uint8_t program[3 * 0x300];
 
-    (void)state;
     for (size_t i = 0; i < sizeof program; i += 3) {
         program[i] = ADVANCE(1);
         program[i + 1] = DW_CFA_def_cfa_offset;
@@ -686,13 +678,12 @@ static void test_dense_page(void **state)
     image_deinit(&m);
 }
 
-static void test_no_information(void **state)
+TEST(no_information)
 {
     struct unwind_table *t;
     struct image m = {0};
     struct error *err = unwind_table_build_memory("#!/bin/sh\n", 10, "script", &t);
 
-    (void)state;
     assert_non_null(err);
     assert_int_equal(err->code, ERROR_FORMAT);
     assert_null(t);
@@ -712,11 +703,10 @@ static void test_no_information(void **state)
 }
 
 /* Any byte may be any other: no crash, sound tables. */
-static void test_damage(void **state)
+TEST(damage)
 {
     uint64_t seed = 1;
 
-    (void)state;
     for (unsigned kind = 0; kind < 3; kind++) {
         struct image m = {.hdr_vaddr = BASE + HDR, .debug_frame = kind == 2};
         uint32_t fdes[3];
@@ -754,31 +744,4 @@ static void test_damage(void **state)
         free(copy);
         image_deinit(&m);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_operations),
-        cmocka_unit_test(test_negative_offset),
-        cmocka_unit_test(test_register_rules),
-        cmocka_unit_test(test_remember),
-        cmocka_unit_test(test_expressions),
-        cmocka_unit_test(test_large_offsets),
-        cmocka_unit_test(test_broken_programs),
-        cmocka_unit_test(test_augmentations),
-        cmocka_unit_test(test_signal_frame),
-        cmocka_unit_test(test_encodings),
-        cmocka_unit_test(test_encodings_refused),
-        cmocka_unit_test(test_places),
-        cmocka_unit_test(test_gaps_and_overlaps),
-        cmocka_unit_test(test_padding),
-        cmocka_unit_test(test_entry),
-        cmocka_unit_test(test_dense_page),
-        cmocka_unit_test(test_no_information),
-        cmocka_unit_test(test_damage),
-    };
-
-    elf_version(EV_CURRENT);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -32,6 +32,8 @@ static int remove_folder(void **state)
     return rmdir(folder);
 }
 
+TESTS_WITH(make_folder, remove_folder);
+
 /* A shell script stands for pysym: its shell's own commands only, as PATH leads nowhere else. */
 static void write_program(const char *script)
 {
@@ -56,15 +58,13 @@ static void refuses(enum error_code code, const char *word)
     assert_null(path);
 }
 
-static void test_none(void **state)
+TEST(none)
 {
-    (void)state;
     refuses(ERROR_NOT_FOUND, "install it");
 }
 
-static void test_another_version(void **state)
+TEST(another_version)
 {
-    (void)state;
     write_program("echo pysym 0.0.1");
     refuses(ERROR_VERSION, "is 'pysym 0.0.1'");
     write_program("exit 1");
@@ -100,12 +100,11 @@ static void says(const char *text, const char *line)
         fail_msg("'%s' is not in:\n%s", line, text);
 }
 
-static void test_found_and_run(void **state)
+TEST(found_and_run)
 {
     static const char *const arguments[] = {"-f", "live", "-", NULL};
     char text[8192], *path;
 
-    (void)state;
     write_program("test \"$1\" = --version && echo pysym " TOOL_VERSION " && exit\n"
                   "echo \"arguments: $*\"\n"
                   "echo \"secret: ${SECRET-none}, TERM: ${TERM-none}, HOME: ${HOME-none}\"\n"
@@ -131,12 +130,11 @@ static void test_found_and_run(void **state)
 }
 
 /* sudo's caller, whose files these may be. */
-static void test_caller_of_sudo(void **state)
+TEST(caller_of_sudo)
 {
     static const char *const arguments[] = {NULL};
     char text[8192];
 
-    (void)state;
     if (geteuid())
         skip(); /* only root can become another user */;
     setenv("SUDO_UID", "1", 1);
@@ -154,12 +152,11 @@ static void test_caller_of_sudo(void **state)
 }
 
 /* In a folder that only root enters. */
-static void test_out_of_reach(void **state)
+TEST(out_of_reach)
 {
     static const char *const arguments[] = {"--version", NULL};
     char text[256];
 
-    (void)state;
     if (geteuid())
         skip(); /* others would not become another user */;
     assert_int_equal(chmod(folder, 0700), 0);
@@ -167,14 +164,4 @@ static void test_out_of_reach(void **state)
     assert_int_equal(symlink("/bin/true", program), 0);
     run(arguments, text, sizeof text);
     assert_int_equal(chmod(folder, 0755), 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_none),          cmocka_unit_test(test_another_version), cmocka_unit_test(test_found_and_run),
-        cmocka_unit_test(test_caller_of_sudo), cmocka_unit_test(test_out_of_reach),
-    };
-
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -210,7 +210,7 @@ static void assert_trace(struct world *w, const char *want)
 
 /* ---- tests ---- */
 
-static void test_samples(void **state)
+TEST_WITH(samples, set_up, tear_down)
 {
     struct world *w = *state;
 
@@ -249,7 +249,7 @@ static void send_hit(struct world *w, const uint64_t *kernel, uint32_t count)
 }
 
 /* Of a tracepoint's samples, what the kernel does to call the sampler is no part of the stack; of others it is. */
-static void test_tracepoints(void **state)
+TEST_WITH(tracepoints, set_up, tear_down)
 {
     static const uint64_t call[] = {0xffffffff81000610, 0xffffffff81000710, 0xffffffff81000810, 0xffffffff81000910},
                           fork[] = {0xffffffff81000a10, 0xffffffff81000b10, 0xffffffff81000810, 0xffffffff81000910};
@@ -285,7 +285,7 @@ static void send_task(struct world *w, uint64_t life, enum wire_wait_kind kind, 
 }
 
 /* Tasks of a process that no sample has bound to an identity, of one that has begun anew, and of one that is gone. */
-static void test_tasks(void **state)
+TEST_WITH(tasks, set_up, tear_down)
 {
     struct world *w = *state;
     uint64_t life = w->process->life, losses[LOSS_LIMIT] = {0};
@@ -307,7 +307,7 @@ static void test_tasks(void **state)
 }
 
 /* Each record has what was added since the one before; the last one also what the thread does at the end. */
-static void test_thread_times(void **state)
+TEST_WITH(thread_times, set_up, tear_down)
 {
     struct world *w = *state;
     struct wire_thread t = thread(200, 40, 60, 0, false);
@@ -335,7 +335,7 @@ static void test_thread_times(void **state)
 }
 
 /* A process that ends threads without end has the times of as many written as one process may. */
-static void test_threads_without_end(void **state)
+TEST_WITH(threads_without_end, set_up, tear_down)
 {
     enum { MOST = 20000, MORE = 50 };
     struct world *w = *state;
@@ -358,7 +358,7 @@ static void test_threads_without_end(void **state)
 }
 
 /* A wait that is written while it lasts: if the thread was in the run queue by then, it is written as blocked, and only once. */
-static void test_open_waits(void **state)
+TEST_WITH(open_waits, set_up, tear_down)
 {
     struct world *w = *state;
     struct wire_thread t = thread(200, 40, 60, 0, false);
@@ -379,7 +379,7 @@ static void test_open_waits(void **state)
 }
 
 /* What a site owes is added to the sample of one of its last stacks, in the end to one of them as well. */
-static void test_owed(void **state)
+TEST_WITH(owed, set_up, tear_down)
 {
     struct world *w = *state;
     struct wire_thread t = thread(10100, 0, 10000, 0, true);
@@ -402,7 +402,7 @@ static void test_owed(void **state)
 }
 
 /* Sites that a thread met last are with it: what they owe is written when it ends. */
-static void test_owed_by_a_thread_that_ended(void **state)
+TEST_WITH(owed_by_a_thread_that_ended, set_up, tear_down)
 {
     struct world *w = *state;
     struct wire_thread t = thread(900, 0, 800, 0, false);
@@ -419,7 +419,7 @@ static void test_owed_by_a_thread_that_ended(void **state)
 }
 
 /* A thread that is known has its name; of the dead and of strangers there are only numbers. */
-static void test_wakers(void **state)
+TEST_WITH(wakers, set_up, tear_down)
 {
     struct world *w = *state;
     uint32_t pid = (uint32_t)getpid();
@@ -444,7 +444,7 @@ static void test_wakers(void **state)
  * The time of waits without a stack goes to one of the last stacks, with the waker that this one had; time in a run queue
  * to one that was in it.
  */
-static void test_owed_with_a_waker(void **state)
+TEST_WITH(owed_with_a_waker, set_up, tear_down)
 {
     struct world *w = *state;
 
@@ -626,42 +626,42 @@ static void check_shares(void **state, pattern *next, uint32_t busy, double most
  * Sites where few waits have a stack each, as in short recordings: a bias would be the same at all of them, and chance
  * is one in 50 of what it is at one.
  */
-static void test_many_sites(void **state)
+TEST_WITH(many_sites, set_up, tear_down)
 {
     check_sites(state, seldom_and_long, same_period, 3000, 1000, 0, 0.012);
 }
 
-static void test_many_sites_while_the_period_changes(void **state)
+TEST_WITH(many_sites_while_the_period_changes, set_up, tear_down)
 {
     check_sites(state, seldom_and_long, raised_period, 2000, 2400, 0, 0.012);
 }
 
-static void test_callers_by_turns(void **state)
+TEST_WITH(callers_by_turns, set_up, tear_down)
 {
     check_shares(state, by_turns, 0, 0.005);
 }
 
-static void test_callers_by_chance(void **state)
+TEST_WITH(callers_by_chance, set_up, tear_down)
 {
     check_shares(state, by_chance, 0, 0.05);
 }
 
-static void test_bursts(void **state)
+TEST_WITH(bursts, set_up, tear_down)
 {
     check_shares(state, bursts, 0, 0.05);
 }
 
-static void test_heavy_tails(void **state)
+TEST_WITH(heavy_tails, set_up, tear_down)
 {
     check_shares(state, heavy_tails, 0, 0.1);
 }
 
-static void test_phases(void **state)
+TEST_WITH(phases, set_up, tear_down)
 {
     check_shares(state, in_phases, 0, 0.05);
 }
 
-static void test_busy_seconds(void **state)
+TEST_WITH(busy_seconds, set_up, tear_down)
 {
     check_sites(state, mostly_when_busy, same_period, 40, 12000, 3, 0.02);
 }
@@ -676,7 +676,7 @@ static void give_lock(struct world *w, struct module *python)
 }
 
 /* What others lost is an event of its own, with the stack and the labels of the wait. */
-static void test_blame(void **state)
+TEST_WITH(blame, set_up, tear_down)
 {
     struct world *w = *state;
     struct module python = {0};
@@ -701,12 +701,11 @@ static void test_blame(void **state)
 }
 
 /* The account of a lock is one word: at any moment it says how many wait, and between two how long all have waited. */
-static void test_account_of_a_lock(void **state)
+TEST(account_of_a_lock)
 {
     const uint64_t now = UINT64_C(1) << 60; /* the host runs for a while: the word overflows */
     uint64_t waits = 0, before = 0;
 
-    (void)state;
     waits += wire_gil_begins(now + 64);
     assert_int_equal(wire_gil_waiters(waits), 1);
     assert_int_equal(wire_gil_waited_ns(before, now, waits, now + 640), 576);
@@ -729,7 +728,7 @@ static void test_account_of_a_lock(void **state)
 }
 
 /* Ids of an epoch mean nothing in the next. */
-static void test_owed_in_the_next_epoch(void **state)
+TEST_WITH(owed_in_the_next_epoch, set_up, tear_down)
 {
     struct world *w = *state;
 
@@ -739,9 +738,8 @@ static void test_owed_in_the_next_epoch(void **state)
     assert_trace(w, "70;futex_wait;schedule wait=lock system call=futex\n");
 }
 
-static void test_system_calls(void **state)
+TEST(system_calls)
 {
-    (void)state;
     assert_string_equal(system_call_name(0), "read");
     assert_string_equal(system_call_name(FUTEX), "futex");
     assert_string_equal(system_call_name(230), "clock_nanosleep");
@@ -749,34 +747,4 @@ static void test_system_calls(void **state)
     assert_null(system_call_name(-1));
     assert_null(system_call_name(350)); /* a gap */
     assert_null(system_call_name(1 << 20));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_samples, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_tracepoints, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_tasks, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_thread_times, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_wakers, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_owed_with_a_waker, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_threads_without_end, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_open_waits, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_owed, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_owed_by_a_thread_that_ended, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_callers_by_turns, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_callers_by_chance, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_bursts, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_heavy_tails, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_phases, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_busy_seconds, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_many_sites, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_many_sites_while_the_period_changes, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_owed_in_the_next_epoch, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_blame, set_up, tear_down),
-        cmocka_unit_test(test_account_of_a_lock),
-        cmocka_unit_test(test_system_calls),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

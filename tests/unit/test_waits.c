@@ -114,7 +114,7 @@ static void assert_samples(struct fixture *f, const char *want)
     buf_clear(&f->text);
 }
 
-static void test_lengths(void **state)
+TEST_WITH(lengths, setup, teardown)
 {
     struct fixture *f = *state;
 
@@ -130,7 +130,7 @@ static void test_lengths(void **state)
 }
 
 /* The wait is over when the thread is woken; then it waits for a CPU. */
-static void test_run_queue(void **state)
+TEST_WITH(run_queue, setup, teardown)
 {
     struct fixture *f = *state;
 
@@ -143,7 +143,7 @@ static void test_run_queue(void **state)
 }
 
 /* What lasts is handed on while it does, and adds up to its length. */
-static void test_pieces(void **state)
+TEST_WITH(pieces, setup, teardown)
 {
     struct fixture *f = *state;
 
@@ -166,7 +166,7 @@ static void test_pieces(void **state)
 }
 
 /* Who wakes it is known when it is woken, and not of the pieces before. */
-static void test_waker(void **state)
+TEST_WITH(waker, setup, teardown)
 {
     struct fixture *f = *state;
     const struct wire_wait wait = {.type = WIRE_WAIT, .tid = 7, .out_ns = 100, .in_ns = 2200, .queue_ns = 20,
@@ -182,7 +182,7 @@ static void test_waker(void **state)
 }
 
 /* A file ends: what has lasted is handed on up to there, and no more than that later. */
-static void test_cut(void **state)
+TEST_WITH(cut, setup, teardown)
 {
     struct fixture *f = *state;
 
@@ -201,7 +201,7 @@ static void test_cut(void **state)
 }
 
 /* The end found no room in the ring: the call site owes all of it again, so pieces of it are not counted twice. */
-static void test_lost_end(void **state)
+TEST_WITH(lost_end, setup, teardown)
 {
     struct fixture *f = *state;
 
@@ -226,7 +226,7 @@ static void end_blamed(struct fixture *f, uint64_t out_ns, uint64_t in_ns, uint6
 }
 
 /* What others lost meanwhile comes with the pieces, and adds up to what the sampler says at the end. */
-static void test_blame(void **state)
+TEST_WITH(blame, setup, teardown)
 {
     struct fixture *f = *state;
 
@@ -246,7 +246,7 @@ static void test_blame(void **state)
 }
 
 /* The end of a wait was lost: then its site owes the blame again, of which pieces were handed on. */
-static void test_lost_blame(void **state)
+TEST_WITH(lost_blame, setup, teardown)
 {
     struct fixture *f = *state;
 
@@ -262,7 +262,7 @@ static void test_lost_blame(void **state)
     assert_samples(f, "7 1000 0 3+ of 100 blame 0 55\n");
 }
 
-static void test_ended_thread(void **state)
+TEST_WITH(ended_thread, setup, teardown)
 {
     struct fixture *f = *state;
 
@@ -277,7 +277,7 @@ static void test_ended_thread(void **state)
 }
 
 /* What is met as it lasts is handed on once it is read, from its beginning on; what ends or is cut off before, as it is. */
-static void test_unread(void **state)
+TEST_WITH(unread, setup, teardown)
 {
     struct fixture *f = *state;
 
@@ -303,7 +303,7 @@ static void test_unread(void **state)
 }
 
 /* The thread ran while it was read: only its end, if that is told, says how long the wait was. */
-static void test_doubted(void **state)
+TEST_WITH(doubted, setup, teardown)
 {
     struct fixture *f = *state;
 
@@ -324,7 +324,7 @@ static void test_doubted(void **state)
 }
 
 /* Messages that make no sense do no harm. */
-static void test_nonsense(void **state)
+TEST_WITH(nonsense, setup, teardown)
 {
     struct fixture *f = *state;
 
@@ -358,7 +358,7 @@ static uint32_t fill(struct fixture *f, uint32_t tgid, uint32_t first)
 }
 
 /* A process that makes many threads wait in deep stacks leaves room for others, and gives all of it back. */
-static void test_shares_of_memory(void **state)
+TEST_WITH(shares_of_memory, setup, teardown)
 {
     struct fixture *f = *state;
 
@@ -369,25 +369,4 @@ static void test_shares_of_memory(void **state)
         waits_forget(f->waits, tid);
     assert_int_equal(fill(f, 1, 10000), 320);
     assert_int_equal(waits_refused(f->waits), 4);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_lengths, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_run_queue, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_pieces, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_waker, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_cut, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_lost_end, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_blame, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_lost_blame, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_ended_thread, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_unread, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_doubted, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_nonsense, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_shares_of_memory, setup, teardown),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

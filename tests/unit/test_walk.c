@@ -159,9 +159,8 @@ static void check_frames(const char *path, struct space *space)
     buf_deinit(&storage);
 }
 
-static void test_frames(void **state)
+TEST(frames)
 {
-    (void)state;
     for_each(check_frames);
 }
 
@@ -195,9 +194,8 @@ static void check_list(const char *path, struct space *space)
     assert_int_equal(walk.result.tstate, 0);
 }
 
-static void test_list(void **state)
+TEST(list)
 {
-    (void)state;
     for_each(check_list);
 }
 
@@ -346,9 +344,8 @@ static void check_thrown(const char *path, struct space *space)
         fail_msg("%s: no generator that waits for another activation", path);
 }
 
-static void test_thrown(void **state)
+TEST(thrown)
 {
-    (void)state;
     for_each(check_thrown);
 }
 
@@ -529,15 +526,13 @@ static void check_known(const char *path, struct space *space)
     assert_true(ended > 2 * count);
 }
 
-static void test_known(void **state)
+TEST(known)
 {
-    (void)state;
     for_each(check_known);
 }
 
-static void test_faults(void **state)
+TEST(faults)
 {
-    (void)state;
     for_each(check_faults);
 }
 
@@ -625,9 +620,8 @@ static void check_torn(const char *path, struct space *space)
     assert_truth(&h, NULL);
 }
 
-static void test_torn(void **state)
+TEST(torn)
 {
-    (void)state;
     for_each(check_torn);
 }
 
@@ -664,9 +658,8 @@ static void check_registers(const char *path, struct space *space)
     assert_truth(&h, h.registers);
 }
 
-static void test_registers(void **state)
+TEST(registers)
 {
-    (void)state;
     for_each(check_registers);
 }
 
@@ -684,9 +677,8 @@ static void check_first(const char *path, struct space *space)
     assert_int_equal(walk.result.entry_count, 0);
 }
 
-static void test_first(void **state)
+TEST(first)
 {
-    (void)state;
     for_each(check_first);
 }
 
@@ -739,9 +731,8 @@ static void check_records(const char *path, struct space *space)
     assert_int_equal(walk.result.entry_count, 0);
 }
 
-static void test_records(void **state)
+TEST(records)
 {
-    (void)state;
     for_each(check_records);
 }
 
@@ -771,9 +762,8 @@ static void check_objects(const char *path, struct space *space)
     assert_int_equal(entries[0].offset, -1);
 }
 
-static void test_objects(void **state)
+TEST(objects)
 {
-    (void)state;
     for_each(check_objects);
 }
 
@@ -814,9 +804,8 @@ static void check_maker(const char *path, struct space *space)
     assert_int_equal(walk.result.tstate, tstate);
 }
 
-static void test_maker(void **state)
+TEST(maker)
 {
-    (void)state;
     for_each(check_maker);
 }
 
@@ -884,15 +873,13 @@ static void check_deep(const char *path, struct space *space)
     assert_true(walk.result.frame_count >= 2046);
 }
 
-static void test_deep(void **state)
+TEST(deep)
 {
-    (void)state;
     for_each(check_deep);
 }
 
-static void test_ring(void **state)
+TEST(ring)
 {
-    (void)state;
     for_each(check_ring);
 }
 
@@ -956,9 +943,8 @@ static void check_tls(const char *path, struct space *space)
     }
 }
 
-static void test_tls(void **state)
+TEST(tls)
 {
-    (void)state;
     for_each(check_tls);
 }
 
@@ -991,9 +977,8 @@ static void check_gil(const char *path, struct space *space)
     assert_int_equal(walk.result.gil, 0);
 }
 
-static void test_gil(void **state)
+TEST(gil)
 {
-    (void)state;
     for_each(check_gil);
 }
 
@@ -1027,9 +1012,8 @@ static void check_interpreter(const char *path, struct space *space)
     assert_true(!walk.result.interpreter && walk.result.interpreter_id == WIRE_INTERPRETER_ID_NONE);
 }
 
-static void test_interpreter(void **state)
+TEST(interpreter)
 {
-    (void)state;
     for_each(check_interpreter);
 }
 
@@ -1131,9 +1115,8 @@ static void check_task(const char *path, struct space *space)
     buf_deinit(&scratch);
 }
 
-static void test_task(void **state)
+TEST(task)
 {
-    (void)state;
     for_each(check_task);
 }
 
@@ -1198,9 +1181,8 @@ static void check_bytecode(const char *path, struct space *space)
     }
 }
 
-static void test_bytecode(void **state)
+TEST(bytecode)
 {
-    (void)state;
     for_each(check_bytecode);
 }
 
@@ -1235,23 +1217,7 @@ static void check_fingerprint(const char *path, struct space *space)
     assert_int_equal(entries[0].fingerprint, fingerprint);
 }
 
-static void test_fingerprint(void **state)
+TEST(fingerprint)
 {
-    (void)state;
     for_each(check_fingerprint);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_frames), cmocka_unit_test(test_list), cmocka_unit_test(test_faults),
-        cmocka_unit_test(test_torn), cmocka_unit_test(test_registers), cmocka_unit_test(test_first),
-        cmocka_unit_test(test_ring), cmocka_unit_test(test_deep), cmocka_unit_test(test_tls),
-        cmocka_unit_test(test_gil), cmocka_unit_test(test_maker), cmocka_unit_test(test_interpreter),
-        cmocka_unit_test(test_task), cmocka_unit_test(test_bytecode), cmocka_unit_test(test_fingerprint),
-        cmocka_unit_test(test_records), cmocka_unit_test(test_objects), cmocka_unit_test(test_known),
-        cmocka_unit_test(test_thrown),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -138,31 +138,17 @@ static void check_steps(const char *python)
     assert_int_equal(tally.jumps, 0);
 }
 
-static void test_system(void **state)
+TEST_WITH(system, NULL, stop_running)
 {
-    (void)state;
     check_steps("/usr/bin/python3");
 }
 
-static void test_311(void **state)
+TEST_WITH(311, NULL, stop_running)
 {
-    (void)state;
     check_steps(pyenv_path("3.11.7/bin/python3.11"));
 }
 
-static void test_312(void **state)
+TEST_WITH(312, NULL, stop_running)
 {
-    (void)state;
     check_steps(pyenv_path("3.12.1/bin/python3.12"));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(test_system, stop_running),
-        cmocka_unit_test_teardown(test_311, stop_running),
-        cmocka_unit_test_teardown(test_312, stop_running),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,9 +19,8 @@
 
 /* ---- the text ---- */
 
-static void test_accepted(void **state)
+TEST(accepted)
 {
-    (void)state;
     static const struct {
         const char *text;
         struct when_condition c;
@@ -48,9 +47,8 @@ static void test_accepted(void **state)
     }
 }
 
-static void test_refused(void **state)
+TEST(refused)
 {
-    (void)state;
     static const struct {
         const char *text, *part; /* of the message */
     } rows[] = {
@@ -97,9 +95,8 @@ static void test_refused(void **state)
     }
 }
 
-static void test_list(void **state)
+TEST(list)
 {
-    (void)state;
     struct when_list list = {0};
 
     assert_false(when_list_has(NULL, WHEN_CPU));
@@ -115,9 +112,8 @@ static void test_list(void **state)
     assert_string_equal(list.texts[0], "gil>1");
 }
 
-static void test_reason(void **state)
+TEST(reason)
 {
-    (void)state;
     static const struct {
         const char *text, *reason;
         double level;
@@ -179,9 +175,8 @@ static uint32_t pass(struct scene *s, uint64_t time_ns, double threads)
     return s->events - before;
 }
 
-static void test_holds(void **state)
+TEST(holds)
 {
-    (void)state;
     struct scene s;
 
     begin(&s, "cpu>80%,for=1s", NULL);
@@ -195,9 +190,8 @@ static void test_holds(void **state)
 }
 
 /* A condition holds without a pause, not on average; a single step is no pause. */
-static void test_all_the_time(void **state)
+TEST(all_the_time)
 {
-    (void)state;
     struct scene s;
 
     begin(&s, "cpu>80%,for=1s", NULL);
@@ -216,9 +210,8 @@ static void test_all_the_time(void **state)
 }
 
 /* Looks in between, and a first one anywhere, change nothing. */
-static void test_more_looks(void **state)
+TEST(more_looks)
 {
-    (void)state;
     struct scene s;
 
     for (uint64_t step = MS; step < 60 * MS; step += 7 * MS) {
@@ -231,9 +224,8 @@ static void test_more_looks(void **state)
 }
 
 /* A look that comes late finds what all the time before it was like. */
-static void test_late_look(void **state)
+TEST(late_look)
 {
-    (void)state;
     struct scene s;
 
     begin(&s, "cpu>80%,for=1s", NULL);
@@ -244,9 +236,8 @@ static void test_late_look(void **state)
 }
 
 /* Two looks at one moment are no division by zero, and a first look says nothing. */
-static void test_first_looks(void **state)
+TEST(first_looks)
 {
-    (void)state;
     struct scene s;
 
     begin(&s, "cpu>1%,for=100ms", NULL);
@@ -258,9 +249,8 @@ static void test_first_looks(void **state)
 }
 
 /* Events keep their distance, whichever condition brings them, however long it holds. */
-static void test_distance(void **state)
+TEST(distance)
 {
-    (void)state;
     struct scene s;
 
     begin(&s, "cpu>80%,for=1s,every=1m", NULL);
@@ -276,9 +266,8 @@ static void test_distance(void **state)
 }
 
 /* A condition that goes on to hold keeps no other one from being reported. */
-static void test_others_distance(void **state)
+TEST(others_distance)
 {
-    (void)state;
     struct scene s;
 
     begin(&s, "cpu>2,for=1s,every=1h", "cpu>80%,for=1s,every=1m");
@@ -289,9 +278,8 @@ static void test_others_distance(void **state)
 }
 
 /* A day on which everything always holds, with the shortest looks: nothing overflows. */
-static void test_long(void **state)
+TEST(long)
 {
-    (void)state;
     struct scene s;
 
     begin(&s, "cpu>1%,for=100ms,every=1h", "cpu>1%,for=1h,every=1h");
@@ -334,14 +322,13 @@ static void wait_for_clock(pid_t pid, uint64_t ns)
 }
 
 /* What is asked for counts from the first look on, a child that comes later from its beginning, strangers and the dead not. */
-static void test_clocks(void **state)
+TEST(clocks)
 {
     struct processes_options options = {.follow = true, .include_non_python = true};
     struct cpu_clocks clocks = {0};
     struct modules *modules;
     struct processes *p;
 
-    (void)state;
     pid_t busy = spinner(), stranger = spinner();
     uint32_t pid = (uint32_t)busy;
     OK(modules_create(&modules));
@@ -396,9 +383,8 @@ static void look_at_gils(struct gil_waits *g, const struct wire_gil *first, cons
 }
 
 /* Accounts come and go, in any order; what was waited before the first look does not count. Times are rounded to 64 ns. */
-static void test_gils(void **state)
+TEST(gils)
 {
-    (void)state;
     struct gil_waits g = {0};
     struct wire_gil first = {.since_ns = S}, other = {.since_ns = 5 * S};
 
@@ -420,18 +406,4 @@ static void test_gils(void **state)
     look_at_gils(&g, NULL, NULL, 11 * S);
     assert_in_range(g.total_ns, 6 * S - 600, 6 * S + 600);
     gil_waits_deinit(&g);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_accepted),     cmocka_unit_test(test_refused),     cmocka_unit_test(test_reason),
-        cmocka_unit_test(test_holds),        cmocka_unit_test(test_all_the_time), cmocka_unit_test(test_late_look),
-        cmocka_unit_test(test_more_looks),
-        cmocka_unit_test(test_first_looks),  cmocka_unit_test(test_distance),    cmocka_unit_test(test_others_distance), cmocka_unit_test(test_long),
-        cmocka_unit_test(test_clocks),
-        cmocka_unit_test(test_list),         cmocka_unit_test(test_gils),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

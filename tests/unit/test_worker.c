@@ -60,12 +60,11 @@ static struct worker_job *next_done(struct worker *w)
     return job;
 }
 
-static void test_owners_take_turns(void **state)
+TEST(owners_take_turns)
 {
     struct worker *w;
     int gate[2];
 
-    (void)state;
     OK(worker_create(begin, &w));
     assert_int_equal(pipe2(gate, O_CLOEXEC), 0);
     assert_true(worker_add(w, new_job(1, 0, gate[0], false)));
@@ -93,13 +92,12 @@ static void test_owners_take_turns(void **state)
     close(gate[1]);
 }
 
-static void test_the_queue_has_an_end(void **state)
+TEST(the_queue_has_an_end)
 {
     struct worker *w;
     int gate[2];
     uint32_t added = 0;
 
-    (void)state;
     OK(worker_create(begin, &w));
     assert_int_equal(pipe2(gate, O_CLOEXEC), 0);
     assert_true(worker_add(w, new_job(1, 0, gate[0], false)));
@@ -119,13 +117,12 @@ static void test_the_queue_has_an_end(void **state)
     close(gate[1]);
 }
 
-static void test_a_stuck_job_is_given_up(void **state)
+TEST(a_stuck_job_is_given_up)
 {
     struct worker *w;
     int gate[2];
     uint32_t number = 0;
 
-    (void)state;
     OK(worker_create(begin, &w));
     assert_int_equal(pipe2(gate, O_CLOEXEC), 0);
     atomic_store(&destroyed, 0);
@@ -157,13 +154,12 @@ static void test_a_stuck_job_is_given_up(void **state)
 }
 
 /* One user can hang two threads, whatever the number of his processes. Others' jobs are done all the same. */
-static void test_one_user_hangs_few(void **state)
+TEST(one_user_hangs_few)
 {
     struct worker *w;
     int gate[2];
     uint32_t number = 0;
 
-    (void)state;
     OK(worker_create(begin, &w));
     assert_int_equal(pipe2(gate, O_CLOEXEC), 0);
     for (uint32_t i = 1; i <= 4; i++) {
@@ -195,12 +191,11 @@ static void test_one_user_hangs_few(void **state)
     assert_int_equal(write(gate[1], "xx", 2), 2);
 }
 
-static void test_the_end_does_not_wait(void **state)
+TEST(the_end_does_not_wait)
 {
     struct worker *w;
     int gate[2];
 
-    (void)state;
     assert_int_equal(pipe2(gate, O_CLOEXEC), 0);
     OK(worker_create(begin, &w));
     assert_true(worker_add(w, new_job(7, 1, gate[0], false)));
@@ -213,17 +208,4 @@ static void test_the_end_does_not_wait(void **state)
     assert_true(worker_add(w, new_job(7, 2, -1, true)));
     worker_destroy(w);
     assert_int_equal(write(gate[1], "x", 1), 1);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_owners_take_turns),
-        cmocka_unit_test(test_the_queue_has_an_end),
-        cmocka_unit_test(test_a_stuck_job_is_given_up),
-        cmocka_unit_test(test_one_user_hangs_few),
-        cmocka_unit_test(test_the_end_does_not_wait),
-    };
-
-    return cmocka_run_group_tests_name("test_worker", tests, NULL, NULL);
 }

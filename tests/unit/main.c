@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The main program of every unit test file: runs the tests that the file has registered.
+ *
+ * With CMOCKA_TEST in the environment, only the test functions whose names match that pattern ("*" and "?") run.
+ */
+#include "tests/unit/test.h"
+
+#include <errno.h>
+
+static struct unit_test *first; /* by line: constructors run in no order that is promised */
+static size_t count;
+static CMFixtureFunction group_setup, group_teardown;
+
+void unit_test_register(struct unit_test *test)
+{
+    struct unit_test **at = &first;
+
+    while (*at && (*at)->line < test->line)
+        at = &(*at)->next;
+    test->next = *at;
+    *at = test;
+    count++;
+}
+
+void unit_tests_with(CMFixtureFunction setup, CMFixtureFunction teardown)
+{
+    group_setup = setup;
+    group_teardown = teardown;
+}
+
+int main(void)
+{
+    const char *pattern = getenv("CMOCKA_TEST");
+    struct CMUnitTest *tests = calloc(count, sizeof *tests);
+    size_t n = 0;
+
+    if (!tests)
+        return 1;
+    if (pattern)
+        cmocka_set_test_filter(pattern);
+    for (const struct unit_test *t = first; t; t = t->next)
+        tests[n++] = t->test;
+    int failed = _cmocka_run_group_tests(program_invocation_short_name, tests, count, group_setup, group_teardown);
+    free(tests);
+    return failed;
+}
