@@ -81,6 +81,8 @@ CAPTURE_LIB   := $(OBJ)/capture.a
 SYMBOLIZE_LIB := $(OBJ)/symbolize.a
 UNIT_SRC      := $(sort $(wildcard tests/unit/test_*.c))
 UNIT_BIN      := $(UNIT_SRC:tests/unit/%.c=$(OUT)/tests/%)
+TOOLCHAIN_SRC := $(sort $(wildcard tests/toolchain/test_*.c))
+TOOLCHAIN_BIN := $(TOOLCHAIN_SRC:tests/toolchain/%.c=$(OUT)/tests/%)
 SKELETON      := $(OBJ)/bpf/sampler.skel.h
 # The files that include the skeleton. They wait for it in the first build; later their lists of headers name it.
 SKELETON_USERS := $(shell grep -rl --include='*.c' '^.include "bpf/sampler.skel.h"' capture)
@@ -202,11 +204,13 @@ build/.needs-%: tests/needs.sh | $(INSTALLED)
 	$(Q)touch $@
 
 # ---- tests ----
-$(OUT)/tests/%: $(OBJ)/tests/unit/%.o $(OBJ)/tests/unit/main.o $(SYMBOLIZE_LIB) $(CAPTURE_LIB) $(FORMATS_LIB)
+$(UNIT_BIN): $(OUT)/tests/%: $(OBJ)/tests/unit/%.o
+$(TOOLCHAIN_BIN): $(OUT)/tests/%: $(OBJ)/tests/toolchain/%.o
+$(UNIT_BIN) $(TOOLCHAIN_BIN): $(OBJ)/tests/unit/main.o $(SYMBOLIZE_LIB) $(CAPTURE_LIB) $(FORMATS_LIB)
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LDLIBS_SYMBOLIZE) $(LDLIBS_CAPTURE)
-$(call obj,$(UNIT_SRC) tests/unit/main.c): | build/.needs-test
+	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) $(SYMBOLIZE_LIB) $(CAPTURE_LIB) $(FORMATS_LIB) -lcmocka $(LDLIBS_SYMBOLIZE) $(LDLIBS_CAPTURE)
+$(call obj,$(UNIT_SRC) $(TOOLCHAIN_SRC) tests/unit/main.c): | build/.needs-test
 # A made-up profile in every output format, to feed their consumers.
 $(OUT)/tools/emit_demo: $(call obj,tests/tools/emit_demo.c $(wildcard formats/base/*.c formats/emit/*.c formats/emit/*/*.c))
 	@mkdir -p $(@D)
@@ -253,10 +257,10 @@ TEST_QUOTED := '$(subst ','\'',$(TEST))'
 check: all $(TRACE_TOOLS) $(STORE_TOOLS) $(LIVE_TOOLS) $(patsubst %,$(OUT)/tests/%,$(shell sh tests/check-one.sh --programs $(TEST_QUOTED)))
 	$(Q)PYTHON=$(PYTHON) sh tests/check-one.sh $(OUT) $(TEST_QUOTED)
 else
-check: all $(MAN) $(UNIT_BIN) $(TRACE_TOOLS) $(STORE_TOOLS) $(LIVE_TOOLS) ## unit, golden and live tests; TEST=merge runs one file or test (tests/README.md)
-	$(Q)PYTHON=$(PYTHON) sh tests/check.sh $(OUT) $(UNIT_BIN)
+check: all $(MAN) $(UNIT_BIN) $(TOOLCHAIN_BIN) $(TRACE_TOOLS) $(STORE_TOOLS) $(LIVE_TOOLS) ## unit, golden and live tests; TEST=merge runs one file or test (tests/README.md)
+	$(Q)PYTHON=$(PYTHON) sh tests/check.sh $(OUT) $(UNIT_BIN) $(TOOLCHAIN_BIN)
 endif
-check-unit: all $(UNIT_BIN) ## unit tests only: no privilege, no kernel
+check-unit: all $(UNIT_BIN) ## unit tests only: no privilege, no kernel, no compiler
 	$(Q)sh tests/run-unit.sh $(OUT)/tests $(UNIT_BIN)
 check-long: all $(TRACE_TOOLS) $(STORE_TOOLS) $(LIVE_TOOLS) ## the tests that are too long for every run; minutes
 	$(Q)PYCAP="$(CURDIR)/$(OUT)/pycap" PYSYM="$(CURDIR)/$(OUT)/pysym" $(PYTHON) -m pytest -q -rs --tb=short --durations=0 -m long tests/integration
@@ -265,12 +269,12 @@ check-stores: all $(TRACE_TOOLS) ## push to real stores: make check-stores PARCA
 		$(PYTHON) -m pytest -q -rsP --tb=short -m long tests/integration/test_real_stores.py
 check-asan: ## the same tests as check under ASan and UBSan, live ones with one interpreter
 	$(Q)PYTHONS="$${PYTHONS:-/usr/bin/python3}" $(NO_ASLR) $(MAKE) --no-print-directory SANITIZE=1 check
-# Under ThreadSanitizer run the unit tests but these: some stop threads where it has code of its own, delay its signals or
+# Under ThreadSanitizer run the tests in C but these: some stop threads where it has code of its own, delay its signals or
 # count the threads of a process, of which it has one (the first four); the last takes minutes and has one thread.
 TSAN_LEFT_OUT := test_native_programs test_native_unwind test_proc test_unwind test_elf_bounds
-check-tsan: ## unit tests under ThreadSanitizer
+check-tsan: ## unit and toolchain tests under ThreadSanitizer
 	$(Q)$(NO_ASLR) $(MAKE) --no-print-directory TSAN=1 SANITIZE=0 check-tsan-run
-TSAN_BIN := $(filter-out $(TSAN_LEFT_OUT:%=$(OUT)/tests/%),$(UNIT_BIN))
+TSAN_BIN := $(filter-out $(TSAN_LEFT_OUT:%=$(OUT)/tests/%),$(UNIT_BIN) $(TOOLCHAIN_BIN))
 check-tsan-run: $(TSAN_BIN)
 	$(Q)sh tests/run-unit.sh $(OUT)/tests $(TSAN_BIN)
 check-kernels: all ## pycap on Debian's kernels in qemu: KERNELS="5.10 newest"

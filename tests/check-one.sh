@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Runs the tests that a word names, for `make check TEST=WORD`:
-#   a file       merge, test_merge, tests/unit/test_merge.c: tests/unit/test_merge.c, tests/integration/test_merge.py, or both
+#   a file       merge, test_merge, tests/unit/test_merge.c: tests/unit/test_merge.c, tests/integration/test_merge.py, or both;
+#                symbols: tests/toolchain/test_symbols.c
 #   a test       test_count, or count: that function of the unit tests, and those tests of pytest whose names hold the word
 #   pytest's -k  "folded and not strict"; or a test of pytest in full: tests/integration/test_pysym.py::test_folded
 # A file goes before a test of that name. Prints what it runs, and closes with the counts. What names nothing is an error.
@@ -21,7 +22,7 @@ case $word in
 esac
 unit=
 golden=
-[ ! -e "tests/unit/$file.c" ] || unit=$file
+[ ! -e "tests/unit/$file.c" ] && [ ! -e "tests/toolchain/$file.c" ] || unit=$file
 [ ! -e "tests/integration/$file.py" ] || golden=tests/integration/$file.py
 if [ -n "$file" ] && [ -z "$unit$golden" ]; then
     # cmocka's tests are named by their functions; a name is a word of C.
@@ -29,7 +30,7 @@ if [ -n "$file" ] && [ -z "$unit$golden" ]; then
     *[!a-zA-Z0-9_]*) ;;
     *)
         function=$file
-        unit=$(grep -lE "^TEST(_WITH)?\(${function#test_}[,)]" tests/unit/test_*.c | sed 's,.*/,,; s/\.c$//') ;;
+        unit=$(grep -lE "^TEST(_WITH)?\(${function#test_}[,)]" tests/unit/test_*.c tests/toolchain/test_*.c | sed 's,.*/,,; s/\.c$//') ;;
     esac
 fi
 if [ "$1" = --programs ]; then
@@ -93,7 +94,7 @@ if [ $# -gt 0 ]; then
     esac
 fi
 if [ $ran = 0 ]; then
-    echo "no test is named $word: not a file of tests/unit or tests/integration, no test in one, nothing for pytest -k" >&2
+    echo "no test is named $word: not a file of tests/unit, tests/toolchain or tests/integration, no test in one, nothing for pytest -k" >&2
     exit 2
 fi
 echo "$passed passed, $failed failed, $skipped skipped"

@@ -9,7 +9,7 @@
  *     formats/elf/unwind_row.h describes ends its stack with a reason; the unwinder in bpf/ must know every new kind.
  *  3. symbolize/unwind/remote_<machine>.c: libunwind for that machine, and its line in remote.c.
  *  4. The Makefile's ARCHES.
- *  5. Tests: recordings in testdata/, and the lines of tests/unit/test_machine.c.
+ *  5. Tests: recordings in testdata/, and the lines of tests/toolchain/test_machine.c.
  * Thread-local variables are expected below the thread pointer (variant II of the TLS ABI, formats/cpython/tls.c).
  */
 #ifndef FORMATS_ELF_MACHINE_H

@@ -2,12 +2,13 @@
 /* What a push says of itself: the last lines, and the figures for Prometheus. */
 #include "tests/unit/test.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include "symbolize/push/account.h"
 #include "symbolize/push/store_kind.h"
-#include "tests/unit/elf_fixture.h"
+#include "tests/unit/folder_fixture.h"
 #include "tests/unit/push_fixture.h"
 
 static struct account *make(struct push_request *request)

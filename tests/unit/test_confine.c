@@ -4,6 +4,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -12,7 +13,7 @@
 
 #include "formats/base/landlock.h"
 #include "symbolize/confine.h"
-#include "tests/unit/elf_fixture.h"
+#include "tests/unit/folder_fixture.h"
 
 static bool reads(const char *path)
 {

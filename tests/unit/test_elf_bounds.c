@@ -6,12 +6,12 @@
 #include "tests/unit/test.h"
 
 #include <elf.h>
+#include <fcntl.h>
 
-#include "elf_fixture.h"
 #include "formats/elf/dynamic.h"
 #include "formats/elf/identity.h"
-#include "symbolize/binary/binaries.h"
 #include "symbolize/binary/symbols.h"
+#include "tests/unit/folder_fixture.h"
 
 enum {
     AREA = 4 << 20, NOTES = 4096, SECTIONS = 60000, SYMBOLS = AREA / sizeof(Elf64_Sym),
@@ -157,40 +157,4 @@ TEST(equal_symbols)
     assert_int_equal(symbols_quality(s), SYMBOLS_NONE);
     symbols_close(s);
     free(image);
-}
-
-/* So many functions with the same long list of ranges, 16 bytes apart; only the last one has another name. */
-TEST_WITH(ranges, fixture_init, fixture_deinit)
-{
-    enum { FUNCTIONS = 3000, RANGES = 3000 };
-    const struct fixture *f = *state;
-    char path[512], source[2048];
-    struct binary_files files = {.binary = path, .debug = path};
-    struct symbol_frame frame;
-    struct symbols *s;
-
-    int len = snprintf(source, sizeof source,
-        ".text\n.globl code\n.type code,@function\ncode: .zero %d,0x90\n.size code,.-code\n"
-        ".section .debug_abbrev,\"\",@progbits\n"
-        "abbrev: .uleb128 1,0x11; .byte 1; .uleb128 0x11,1, 0x12,7, 0,0\n" /* a unit: low and high pc */
-        ".uleb128 2,0x2e; .byte 0; .uleb128 3,8, 0x55,0x17, 0,0\n"          /* a function: name, ranges */
-        ".uleb128 0\n"
-        ".section .debug_info,\"\",@progbits\n.long end-start\n"
-        "start: .short 4\n.long abbrev\n.byte 8\n.uleb128 1\n.quad code, %d\n"
-        ".rept %d\n.uleb128 2\n.asciz \"other\"\n.long list\n.endr\n"
-        ".uleb128 2\n.asciz \"last\"\n.long list\n.byte 0\nend:\n"
-        ".section .debug_ranges,\"\",@progbits\nlist:\n.set i,0\n"
-        ".rept %d\n.quad i,i+8\n.set i,i+16\n.endr\n.quad 0,0\n", RANGES * 16, RANGES * 16, FUNCTIONS, RANGES);
-    assert_true(len > 0 && (size_t)len < sizeof source);
-    fixture_write(f, "a.s", source, (size_t)len);
-    assert_true(fixture_run(f, "cc -shared -nostdlib -o a.so a.s"));
-    uint64_t code = fixture_symbol(f, "a.so", "code");
-    snprintf(path, sizeof path, "%s/a.so", f->dir);
-    OK(symbols_open(&files, &s));
-    assert_int_equal(symbols_lookup(s, code + 1, &frame, 1), 1);
-    assert_string_equal(frame.function, "last");
-    /* It comes after more ranges than so small a file may have: only its first one is read. */
-    assert_int_equal(symbols_lookup(s, code + (RANGES - 1) * 16 + 1, &frame, 1), 1);
-    assert_string_equal(frame.function, "other");
-    symbols_close(s);
 }

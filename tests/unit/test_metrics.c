@@ -15,7 +15,7 @@
 
 #include "formats/base/metrics.h"
 #include "formats/base/replacement.h"
-#include "tests/unit/elf_fixture.h"
+#include "tests/unit/folder_fixture.h"
 
 static char path_of[128];
 static const char *at(const struct fixture *f, const char *name)

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "symbolize/output_files.h"
-#include "tests/unit/elf_fixture.h"
+#include "tests/unit/folder_fixture.h"
 
 static char path_of[512];
 static const char *at(const struct fixture *f, const char *name)

@@ -9,7 +9,7 @@
 #include "symbolize/part_files.h"
 #include "symbolize/pass/parts.h"
 #include "tests/tools/emit_synthetic.h"
-#include "tests/unit/elf_fixture.h"
+#include "tests/unit/folder_fixture.h"
 
 #define S UINT64_C(1000000000)
 #define MIDNIGHT (UINT64_C(1700006400) * S) /* 2023-11-15 */

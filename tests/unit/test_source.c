@@ -6,7 +6,7 @@
 #include "symbolize/source/source_text.h"
 #include "symbolize/source/sources.h"
 #include "tests/tools/emit_synthetic.h"
-#include "tests/unit/elf_fixture.h"
+#include "tests/unit/folder_fixture.h"
 
 /* ---- paths ---- */
 

@@ -15,7 +15,7 @@
 
 #include "symbolize/push/ledger.h"
 #include "symbolize/push/state.h"
-#include "tests/unit/elf_fixture.h"
+#include "tests/unit/folder_fixture.h"
 #include "tests/unit/push_fixture.h"
 
 #define DESTINATION "store=pyroscope url=http://localhost:4040 window=15s"

@@ -8,7 +8,7 @@
 #include "symbolize/binary/binaries.h"
 #include "symbolize/binary/candidate.h"
 #include "symbolize/binary/symbols.h"
-#include "tests/unit/elf_fixture.h"
+#include "tests/toolchain/elf_fixture.h"
 
 static const char ours[] = "0123456789abcdef0123456789abcdef01234567";
 static const char other[] = "ffffffffffffffffffffffffffffffffffffffff";

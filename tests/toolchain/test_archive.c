@@ -13,7 +13,7 @@
 #include "symbolize/binary/image.h"
 #include "symbolize/binary/symbols.h"
 #include "symbolize/unwind/unwind_module.h"
-#include "tests/unit/elf_fixture.h"
+#include "tests/toolchain/elf_fixture.h"
 
 static const char ours[] = "0123456789abcdef0123456789abcdef01234567";
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Programs that a test has compiled in its fixture's folder, run up to where they stop (int3). */
-#ifndef TESTS_UNIT_BUILT_PROGRAM_H
-#define TESTS_UNIT_BUILT_PROGRAM_H
+#ifndef TESTS_TOOLCHAIN_BUILT_PROGRAM_H
+#define TESTS_TOOLCHAIN_BUILT_PROGRAM_H
 
 #include "tests/unit/test.h"
-#include "tests/unit/elf_fixture.h"
+#include "tests/toolchain/elf_fixture.h"
 #include "tests/unit/stopped.h"
 
 /* Returns the thread that stopped. */

@@ -8,11 +8,11 @@
 #include <elf.h>
 #include <ucontext.h>
 
-#include "elf_fixture.h"
 #include "formats/elf/file.h"
 #include "formats/elf/machine.h"
 #include "formats/elf/unwind_row.h"
 #include "symbolize/unwind/remote.h"
+#include "tests/toolchain/elf_fixture.h"
 
 static const char *const names[] = {"x86_64"};
 

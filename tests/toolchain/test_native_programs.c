@@ -5,8 +5,8 @@
  */
 #include "tests/unit/test.h"
 
+#include "tests/toolchain/built_program.h"
 #include "tests/unit/both_unwinders.h"
-#include "tests/unit/built_program.h"
 
 #define NO_EH_FRAME "-fno-asynchronous-unwind-tables -fno-unwind-tables"
 

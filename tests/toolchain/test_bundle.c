@@ -12,9 +12,9 @@
 
 #include "capture/archive/allowance.h"
 #include "capture/archive/bundle.h"
-#include "elf_fixture.h"
 #include "formats/base/hex.h"
 #include "formats/elf/identity.h"
+#include "tests/toolchain/elf_fixture.h"
 
 struct target {
     char data[1 << 20];

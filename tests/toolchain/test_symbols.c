@@ -13,7 +13,7 @@
 #include "symbolize/binary/image.h"
 #include "symbolize/binary/ranges.h"
 #include "symbolize/binary/symbols.h"
-#include "tests/unit/elf_fixture.h"
+#include "tests/toolchain/elf_fixture.h"
 
 enum { FRAMES_MAX = 32 };
 
@@ -535,4 +535,43 @@ TEST_WITH(opens_nothing, fixture_init, fixture_deinit)
     compile(f, "a.so", "-gdwarf-4");
     assert_true(fixture_run(f, "cp a.so b.so && dwz -m common -M $PWD/common a.so b.so && test -e common"));
     assert_trap_is_left_alone(f, "a.so", "common");
+}
+
+/*
+ * So many functions with the same long list of ranges, 16 bytes apart; only the last one has another
+ * name. With no bound it takes minutes to read.
+ */
+TEST_WITH(many_ranges, fixture_init, fixture_deinit)
+{
+    enum { FUNCTIONS = 3000, RANGES = 3000 };
+    const struct fixture *f = *state;
+    char path[512], text[2048];
+    struct binary_files files = {.binary = path, .debug = path};
+    struct symbol_frame frame;
+    struct symbols *s;
+
+    int len = snprintf(text, sizeof text,
+        ".text\n.globl code\n.type code,@function\ncode: .zero %d,0x90\n.size code,.-code\n"
+        ".section .debug_abbrev,\"\",@progbits\n"
+        "abbrev: .uleb128 1,0x11; .byte 1; .uleb128 0x11,1, 0x12,7, 0,0\n" /* a unit: low and high pc */
+        ".uleb128 2,0x2e; .byte 0; .uleb128 3,8, 0x55,0x17, 0,0\n"          /* a function: name, ranges */
+        ".uleb128 0\n"
+        ".section .debug_info,\"\",@progbits\n.long end-start\n"
+        "start: .short 4\n.long abbrev\n.byte 8\n.uleb128 1\n.quad code, %d\n"
+        ".rept %d\n.uleb128 2\n.asciz \"other\"\n.long list\n.endr\n"
+        ".uleb128 2\n.asciz \"last\"\n.long list\n.byte 0\nend:\n"
+        ".section .debug_ranges,\"\",@progbits\nlist:\n.set i,0\n"
+        ".rept %d\n.quad i,i+8\n.set i,i+16\n.endr\n.quad 0,0\n", RANGES * 16, RANGES * 16, FUNCTIONS, RANGES);
+    assert_true(len > 0 && (size_t)len < sizeof text);
+    fixture_write(f, "a.s", text, (size_t)len);
+    assert_true(fixture_run(f, "cc -shared -nostdlib -o a.so a.s"));
+    uint64_t code = fixture_symbol(f, "a.so", "code");
+    snprintf(path, sizeof path, "%s/a.so", f->dir);
+    OK(symbols_open(&files, &s));
+    assert_int_equal(symbols_lookup(s, code + 1, &frame, 1), 1);
+    assert_string_equal(frame.function, "last");
+    /* It comes after more ranges than so small a file may have: only its first one is read. */
+    assert_int_equal(symbols_lookup(s, code + (RANGES - 1) * 16 + 1, &frame, 1), 1);
+    assert_string_equal(frame.function, "other");
+    symbols_close(s);
 }

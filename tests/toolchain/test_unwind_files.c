@@ -14,7 +14,7 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
-#include "tests/unit/elf_fixture.h"
+#include "tests/toolchain/elf_fixture.h"
 #include "tests/unit/table_text.h"
 
 static int start_libelf(void **state)

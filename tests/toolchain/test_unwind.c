@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include "formats/trace/trace.h"
-#include "tests/unit/built_program.h"
+#include "tests/toolchain/built_program.h"
 #include "tests/unit/live_python.h"
 #include "tests/unit/places.h"
 #include "tests/unit/snapshot.h"
