@@ -15,6 +15,7 @@ import pytest
 
 import measured
 from conftest import PYCAP, PYSYM, ROOT, why_no_bpf
+from pysym_output import good
 
 PROGRAMS = ROOT / "testdata/programs"
 VIEWS = ["folded", "speedscope", "perf-script"]
@@ -39,11 +40,6 @@ end = time.process_time() + seconds
 while time.process_time() < end:
     lib.spin(500)
 """
-
-
-def good(done):
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 def compile_c(target, source, *flags):

@@ -94,6 +94,17 @@ def test_circles(tree):
         "  capture/host/f3.h includes capture/host/f4_state.h", "  capture/host/f4.c includes capture/host/f2.h"]
 
 
+@pytest.mark.parametrize("text, name", [
+    ("from test_b import make  # noqa: F401", "test_b"), ("import test_b", "test_b"), ("    from test_b import good", "test_b"),
+    ("from tests_of_b import make", None), ("from conftest import test_b", None),
+])
+def test_imports_of_tests(tree, text, name):
+    path = tree.top / "tests/integration/test_a.py"
+    path.parent.mkdir()
+    path.write_text(f"import re\n{text}\n")
+    assert tree("includes").startswith(f"tests/integration/test_a.py:2: imports {name}.py, a test file") if name else tree("includes") == ""
+
+
 @pytest.mark.parametrize("cell, message", [
     ("base", "is not understood: 'base'"), ("`formats/nowhere/`", "formats/nowhere/, which is not there"),
     ("`bpf/sampler.bpf.c` and what that includes", "which has no row"),

@@ -12,11 +12,9 @@ all of its samples, thread by thread. consumers.py says where they come from.
 
 import collections
 import json
-import os
 import pathlib
 import re
 import shutil
-import subprocess
 
 import pytest
 

@@ -6,8 +6,7 @@ import sys
 
 import pytest
 
-from conftest import formats
-from test_pysym import MAKE_TRACE, PYSYM
+from conftest import MAKE_TRACE, PYSYM, formats
 
 FEW, MANY = 150_000, 2_000_000
 MORE_AT_MOST = 1 << 20  # bytes; of the samples of a page, packed as well as they can be, it is half

@@ -13,8 +13,7 @@ import pytest
 
 from accounts import is_begun
 from conftest import PYCAP, PYSYM, PYTHON, ROOT, record_behind_gate
-from test_waiting import waits_of
-from wait_trace import CONTINUES, OWED, Trace, off_cpu_samples, stacks_of
+from wait_trace import CONTINUES, OWED, Trace, off_cpu_samples, stacks_of, waits_of
 
 WORKERS = 5
 

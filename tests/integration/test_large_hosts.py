@@ -10,8 +10,8 @@ import time
 
 import pytest
 
+from cached_rows import check, library
 from conftest import PYCAP, PYTHON, ROOT
-from test_cached_rows import check, library
 
 SECONDS = 120  # after which nothing comes any more
 

@@ -9,7 +9,7 @@ import pytest
 
 from conftest import PYTHON, ROOT, in_roots, interpreters, record_behind_gate
 from pprof_protobuf import Profile
-from wait_trace import script_samples
+from trace_text import script_samples
 
 PROGRAM = ROOT / "testdata/programs/leaks.py"
 PERIOD = 1 << 20

@@ -6,7 +6,7 @@ import shlex
 import pytest
 
 import profile_readers
-from test_pysym import good, make  # noqa: F401
+from pysym_output import good
 
 
 def written(pysym, out, *arguments):

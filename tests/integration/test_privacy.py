@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from conftest import PYCAP, ROOT, why_no_bpf
+from conftest import PYCAP, why_no_bpf
 from profile_store import ProfileStore
 
 TRACE_BYTES = os.path.join(os.path.dirname(PYCAP), "tools/trace_bytes")

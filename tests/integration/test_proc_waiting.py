@@ -11,9 +11,8 @@ import time
 import pytest
 
 from accounts import is_begun
-from conftest import PYCAP, PYTHON, ROOT, record_behind_gate
-from test_proc import unprivileged
-from test_waiting import CONTINUES, Trace, waits_of
+from conftest import PYCAP, PYTHON, ROOT, record_behind_gate, unprivileged
+from wait_trace import CONTINUES, Trace, waits_of
 
 PROGRAMS = ROOT / "testdata/programs"
 

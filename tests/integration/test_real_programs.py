@@ -13,7 +13,7 @@ import sys
 import pytest
 
 import accounts
-from conftest import PYCAP, PYSYM, PYTHON, ROOT
+from conftest import PYCAP, PYSYM, ROOT
 
 sys.path.insert(0, str(ROOT / "tests/real"))
 import programs  # noqa: E402

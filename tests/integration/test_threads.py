@@ -10,7 +10,7 @@ import time
 import pytest
 
 from conftest import PYTHON, ROOT
-from test_asyncio_tasks import Stopped, is_shown, pytest_generate_tests  # noqa: F401
+from known_tasks import Stopped, is_shown
 
 FLASKR = ROOT / "testdata/waiting/flaskr.trace"
 WAITING = """

@@ -10,7 +10,7 @@ import subprocess
 import pytest
 
 from conftest import PYTHON, ROOT, record_behind_gate
-from test_events import dump, samples_of
+from trace_text import dump, samples_of
 
 PROGRAM = ROOT / "testdata/programs/hits.py"
 OPENS, WRITES, FORKS = "syscalls:sys_enter_openat", "syscalls:sys_enter_write", "sched:sched_process_fork"
