@@ -40,9 +40,9 @@ BESIDE="
     terminal
     pprof
     firefox
-    agree
+    formats_agree
     perf_data
-    page_strangers
+    page_hostile
     page_access
     page_filters
     page_views
@@ -52,18 +52,18 @@ BESIDE="
     matrix
     perf_files
     unwind_check
-    ways
+    ways_to_run_python
     privacy
     proc
     privileges
-    lines
-    filters
+    line_tables
+    process_filters
     jit
     docs
-    choosing
-    releases
+    sample_filters
+    released_pysym
     event_kinds
-    leak_first
+    memory_leak
     memory
     memory_page
     page_scripts
@@ -80,25 +80,25 @@ THIRD="
     pprof_readers
     compare_draws
     stats
-    bombs
+    costly_traces
     checks
-    wakes
+    wakeups
     archive
     command
     continuous
     dump
-    flight
+    flight_recorder
     live_view
     service
     slow_reader
     top
-    usage
+    wrong_options
 "
 
 # With sanitizers many live tests are left out, and these then run in their time.
 # shellcheck disable=SC2086
 case $build in
-*asan) THIRD=$(printf '%s\n' $THIRD | grep -vxE 'flight|push|top') ;;
+*asan) THIRD=$(printf '%s\n' $THIRD | grep -vxE 'flight_recorder|push|top') ;;
 esac
 
 # suite NAME CACHE PYTEST-ARGUMENT...: runs it into NAME.out; what it counts is in NAME.xml, pytest's exit code in

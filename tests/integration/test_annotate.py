@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pysym annotate: source lines with their time, from the command line to the text; and where sources are found."""
+"""pysym annotate shows source lines with their time, and finds the sources."""
 import json
 import os
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Captures read elsewhere: binaries collected into archives, symbols of generated code, debuginfod."""
+"""A capture can be read on another machine.
+
+Binaries are collected into archives, generated code brings its symbols, and debuginfod has the rest.
+"""
 import os
 import pathlib
 import re

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tasks of asyncio that wait, read from outside, beside what asyncio says of them in a program that has stopped itself; and
-in programs that run on meanwhile."""
+"""Waiting asyncio tasks, read from outside, are what asyncio itself says of them.
+
+In a program that has stopped itself, and in programs that run on meanwhile.
+"""
 import json
 import pathlib
 import re

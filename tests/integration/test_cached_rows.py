@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""
-Unwind rows are cached by address: programs that do all they can to make an address mean something else. Each stack is
-unwound a second time without the cache (pycap record --check-unwind), and where the program says what it did, compared with that.
+"""Unwind rows that are cached by address are right, whatever comes to lie at an address.
+
+Programs do all they can to make an address mean something else. Each stack is unwound a second time without the cache
+(pycap record --check-unwind), and where the program says what it did, compared with that.
 """
 import os
 import pathlib

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The checks of the sources (tests/check-*.py) find what they look for, in a small tree that has one fault each; what make
-installs, misses and runs."""
+"""The checks of the sources find their faults, and make installs what it has to.
+
+Each check (tests/check-*.py) runs over a small tree that has one fault.
+"""
 import os
 import re
 import shutil
@@ -95,7 +97,7 @@ def test_circles(tree):
 
 
 @pytest.mark.parametrize("text, name", [
-    ("from test_b import make  # noqa: F401", "test_b"), ("import test_b", "test_b"), ("    from test_b import good", "test_b"),
+    ("from test_b import make", "test_b"), ("import test_b", "test_b"), ("    from test_b import good", "test_b"),
     ("from tests_of_b import make", None), ("from conftest import test_b", None),
 ])
 def test_imports_of_tests(tree, text, name):

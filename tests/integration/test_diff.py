@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pysym diff and pysym baseline over made-up recordings, from the command line to each report and exit code."""
+"""pysym diff and pysym baseline give the right report and exit code over made-up recordings."""
 import json
 import os
 import pathlib

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Events of every kind in every view of pysym, over made-up traces: tracepoints, whose names have a colon, counters of a PMU,
-whose names have commas and slashes, weights in bytes and in nanoseconds, memory-growth, and asyncio tasks that wait."""
+"""Every view of pysym shows events of every kind rightly.
+
+Over made-up traces: tracepoints, whose names have a colon, counters of a PMU, whose names have commas and slashes, weights in
+bytes and in nanoseconds, memory-growth, and asyncio tasks that wait.
+"""
 import collections
 import json
 import re

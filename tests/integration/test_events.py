@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Events other than the clock: what the kernel counts of page faults and context switches equals what the program itself
-says; several events in one trace, each with its own periods, ticks and losses."""
+"""Page faults and context switches are recorded as often as the program itself counts them.
+
+Several events in one trace have their own periods, ticks and losses.
+"""
 import collections
 import contextlib
 import ctypes

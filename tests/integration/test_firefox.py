@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""-f firefox: what the Firefox Profiler's own parser reads is what pysym knows, and markers are where the trace has them.
+"""The Firefox Profiler reads -f firefox as pysym means it.
 
-Weights of every stack, thread and event are compared in test_agree.py.
+Its own parser reads what pysym knows, and markers are where the trace has them. Weights of every stack, thread and event are
+compared in test_formats_agree.py.
 """
 import collections
 import gzip

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory does not grow with the samples, whatever the format: a day is read with what a minute takes."""
+"""pysym's memory does not grow with the number of samples, whatever the format.
+
+A day is read with what a minute takes.
+"""
 import os
 import subprocess
 import sys

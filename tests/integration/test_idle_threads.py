@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Threads that slept before the recording began and never run: they are in the trace, with the stacks that the program itself
-says they have, for as long as the recording lasted. And long waits of which no stack was taken."""
+"""Threads that slept before the recording began, and never run, are in the trace.
+
+With the stacks that the program itself says they have, for as long as the recording lasted. And long waits of which no stack
+was taken.
+"""
 import collections
 import contextlib
 import json

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pysym -f live on a terminal: what keys do, how it ends, and that a stream may go on for long."""
+"""pysym -f live: keys, sizes and ends on a terminal, and streams that go on for long."""
 import ctypes
 import fcntl
 import os

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The data of a page (pysym -f html), read by page_data.py, beside other formats. test_page_*.py look at the page itself."""
+"""The data of a page (pysym -f html) is what other formats say.
+
+page_data.py reads it. test_page_*.py look at the page itself.
+"""
 import base64
 import hashlib
 import json

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page of `pysym -f html` without a mouse, for screen readers, on other screens and paper, in light and dark; and its
-address, which keeps what is shown."""
+"""The page works without a mouse, for screen readers, on every screen and on paper.
+
+The page of `pysym -f html`, in light and dark; and its address keeps what is shown.
+"""
 import re
 
 import pytest

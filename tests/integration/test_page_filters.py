@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page of `pysym -f html` in Chromium: each filter, by mouse and keys, and the figures that it leaves, beside those of
-pysym with the option of that name."""
+"""Each filter of the page leaves the figures that pysym's option of that name leaves.
+
+The page of `pysym -f html` in Chromium, by mouse and keys.
+"""
 import re
 
 import pytest

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long a page of a million samples takes to be usable, and to show another range of time (make check-long)."""
+"""A page of a million samples is soon usable, and soon shows another range of time.
+
+Of make check-long.
+"""
 import pytest
 
 

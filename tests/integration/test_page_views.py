@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The views of the page of `pysym -f html` in Chromium: what each shows, by mouse and keys, beside pysym's own figures."""
+"""The views of the page of `pysym -f html` show pysym's own figures, by mouse and keys."""
 import collections
 import random
 import re

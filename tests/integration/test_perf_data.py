@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""perf.data files, read by the programs they are written for.
+"""perf and hotspot read perf.data files with the frames that pysym shows.
 
 Every sample has to have the frames, in the same places, that `pysym -f perf-script` shows of the same trace. Judges are
 perf 6.1 (Debian's linux-perf), Debian sid's perf and hotspot's parser; the last two come from tests/perf-readers.sh, and

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""perf.data files of more captures than test_perf_data.py has time for, and samply's view of them.
+"""perf.data files of every version and of many kinds of code; and samply reads them.
+
+There are more captures than test_perf_data.py has time for.
 
 samply comes from the crates registry and takes minutes to compile; it stays in the cache.
 """

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pysym -f pprof beyond its sums, which test_agree.py compares: labels, names, addresses, times and comments."""
+"""pysym -f pprof has the right labels, names, addresses, times and comments.
+
+test_formats_agree.py compares its sums.
+"""
 import json
 import re
 import subprocess

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What of a sampled program's data is in a trace, and goes to a store: docs/privacy.md says nothing, unless it is asked for."""
+"""No data of a sampled program is in a trace or goes to a store, unless it is asked for.
+
+docs/privacy.md promises that.
+"""
 import gzip
 import hashlib
 import os

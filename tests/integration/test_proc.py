@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recording without privilege (--backend proc): the processes' memory is read, and no BPF is wanted."""
+"""Recording without privilege (--backend proc) reads the processes' memory, and wants no BPF."""
 import collections
 import json
 import os

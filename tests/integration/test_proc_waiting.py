@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where threads wait, without privilege (--backend proc): all threads are read at a rate."""
+"""Recording without privilege says where threads wait: all are read at a rate."""
 import collections
 import json
 import pathlib

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The server that stands in for the stores refuses what they refuse, and does what a test tells it: else the tests of
-`pysym push` would prove nothing. What is sent here is made by hand, but for the profile, which pysym writes.
+"""The server that stands in for the stores refuses what they refuse, and fails as it is told to.
+
+Else the tests of `pysym push` would prove nothing. What is sent here is made by hand, but for the profile, which pysym writes.
 """
 import base64
 import gzip

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The line on a terminal that says how far reading is."""
+"""A line on the terminal says how far pysym has read."""
 import fcntl
 import os
 import pty

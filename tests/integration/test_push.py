@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pysym push: a store that takes profiles has what pysym itself says of the traces, stack by stack; and of stores that fail,
-refuse, die and come back, every accepted window has been stored once, unanswered ones at least once, refused ones are
-counted by name. The stores are those of profile_store.py; test_real_stores.py asks the real ones.
+"""pysym push brings every window to a store once, also to stores that fail and come back.
+
+A store that takes profiles has what pysym itself says of the traces, stack by stack. Of stores that fail, refuse, die and come
+back, every accepted window has been stored once, unanswered ones at least once, refused ones are counted by name. The stores
+are those of profile_store.py; test_real_stores.py asks the real ones.
 """
 import collections
 import itertools

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pysym over made-up traces (build/tools/make_trace), from the command line to each format."""
+"""pysym over made-up traces, from the command line to each format.
+
+build/tools/make_trace writes the traces.
+"""
 import collections
 import json
 import os

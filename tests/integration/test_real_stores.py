@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pysym push to real stores, for `make check-stores PARCA=path PYROSCOPE=path`: what they answer to a query is what pysym
-itself says of the traces, stack by stack.
+"""pysym push to Pyroscope and Parca: their queries answer what pysym says, stack by stack.
+
+For `make check-stores PARCA=path PYROSCOPE=path`.
 
 Each store runs on loopback with ports and a folder of its own. Traces of testdata/ are older than Pyroscope takes by default,
 so that one of its limits is lifted for them; a store with all of its defaults gets a capture that is made here.

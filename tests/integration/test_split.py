@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pysym --split and --window: all files together are what one file would be, and none is there if one cannot be."""
+"""The files of pysym --split and --window together are what one file would be.
+
+None is there if one cannot be.
+"""
 import collections
 import gzip
 import os

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The event task-wait: how long tasks of asyncio wait, for what, and in which stack, beside the program's own clock."""
+"""The event task-wait says how long asyncio tasks wait, for what, and in which stack.
+
+Beside the program's own clock.
+"""
 import collections
 import json
 import math

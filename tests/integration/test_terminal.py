@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The formats that show stacks to people: tree, brief and svg. tests/unit/test_emit_people.c has their golden texts."""
+"""The formats for people, tree, brief and svg, show the figures of top.
+
+tests/unit/test_emit_people.c has their golden texts.
+"""
 import collections
 import json
 import pathlib

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where threads wait: what is recorded of a program's waits equals what its own clocks say, and what the kernel's switches
-add up to; nothing is lost, and waits that last are in the trace while they do."""
+"""The waits recorded of a program are those of its own clocks and of the kernel's switches.
+
+Nothing is lost, and waits that last are in the trace while they do.
+"""
 import collections
 import json
 import subprocess

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pysym --wall: the time that threads ran and the time that they waited, as one event in every format."""
+"""pysym --wall adds up the time that threads ran and waited, in every format."""
 import collections
 import json
 import re

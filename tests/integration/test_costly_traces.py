@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Traces that are small and cost pysym much (build/tools/make_bomb): memory and time stay in proportion to their size."""
+"""Small traces that are made to be costly take memory and time in proportion to their size.
+
+build/tools/make_bomb writes them.
+"""
 import os
 import pathlib
 import subprocess

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options of pysym that choose samples and change stacks, over made-up traces and those of testdata/: what passes, what
-its weight is in each format, what is said of it, and what is said where nothing passes."""
+"""The options of pysym that choose samples and change stacks do so in every format.
+
+Over made-up traces and those of testdata/: what passes, what its weight is in each format, what is said of it, and what is said
+where nothing passes.
+"""
 import collections
 import json
 import re

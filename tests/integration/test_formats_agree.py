@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""perf-data, pprof, firefox and ndjson hold what folded stacks hold: in all, by event, thread and stack, with every filter of pysym,
-over made-up traces, damaged ones, and those of testdata/."""
+"""Every format has the same samples, for every filter of pysym.
+
+perf-data, pprof, firefox and ndjson hold what folded stacks hold, in all, by event, thread and stack; over made-up traces,
+damaged ones, and those of testdata/.
+"""
 import collections
 import os
 import re

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A program that leaks in one function and churns in others: what leaks is first in every view of what its memory grew by,
-and in sum it grew by what the kernel says."""
+"""What leaks memory comes first in every view of memory growth, and the sum is the kernel's.
+
+The program leaks in one function and churns in others.
+"""
 import collections
 import json
 import re

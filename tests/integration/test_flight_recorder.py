@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The flight recorder: what a file has of the time before an event, of the event and of the time after it, and of no other."""
+"""The flight recorder's file has an event and the time around it, and no other time."""
 import os
 import pathlib
 import re

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page of `pysym -f html` and what strangers may have put into it: names, depth, and scripts that want the network."""
+"""Hostile names, deep stacks and scripts do no harm in the page of `pysym -f html`.
+
+Scripts may want the network, and get none.
+"""
 import base64
 import hashlib
 import http.server

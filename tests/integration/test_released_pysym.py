@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every released pysym reads the traces of this pycap: it skips records that it does not know, and counts the same.
+"""Every released pysym reads the traces of this pycap, and counts the same.
 
-tests/releases lists the releases. Each is built once from this repository's history, into the tests' cache."""
+It skips records that it does not know.
+"""
 
 import pytest
 
