@@ -251,7 +251,7 @@ soak: all ## record for SOAK_MINUTES (10) under a hard load, onto slow and full 
 NO_ASLR := $(shell bits=$$(cat /proc/sys/vm/mmap_rnd_bits 2>/dev/null); [ "$${bits:-0}" -le 28 ] || ! setarch -R true 2>/dev/null || echo setarch -R)
 
 KERNELS ?= 5.10 6.1 6.12 newest
-.PHONY: check check-unit check-long check-stores check-asan check-tsan check-tsan-run check-kernels
+.PHONY: check check-unit check-long check-stores check-asan check-tsan check-tsan-run check-kernels tests-list
 ifeq ($(origin TEST),command line)
 TEST_QUOTED := '$(subst ','\'',$(TEST))'
 check: all $(TRACE_TOOLS) $(STORE_TOOLS) $(LIVE_TOOLS) $(patsubst %,$(OUT)/tests/%,$(shell sh tests/check-one.sh --programs $(TEST_QUOTED)))
@@ -279,6 +279,8 @@ check-tsan-run: $(TSAN_BIN)
 	$(Q)sh tests/run-unit.sh $(OUT)/tests $(TSAN_BIN)
 check-kernels: all ## pycap on Debian's kernels in qemu: KERNELS="5.10 newest"
 	$(Q)tests/kernels/check.sh $(KERNELS)
+tests-list: ## an index of the test files: how many tests, how long they took, what they test
+	$(Q)$(PYTHON) tests/list.py $(OUT)
 
 # Programs that attack a recording, beside those in Python.
 HOSTILE_BIN := $(patsubst tests/hostile/%.c,$(OUT)/hostile/%,$(sort $(wildcard tests/hostile/*.c)))

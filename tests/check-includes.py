@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Fails when a file includes what the table of folders in docs/design.md does not let its folder include, or when files
-include each other in a circle. NAME.c and NAME.h count as one, and NAME_state.h with them if it includes NAME.h.
+"""Fails when a file includes what the table of folders in docs/design.md does not let its folder include, when files
+include each other in a circle, or when a file of Python imports a test file, test_*.py. NAME.c and NAME.h count as one, and
+NAME_state.h with them if it includes NAME.h.
 
 The table's last column lists, separated by commas: `folder/` (with what is below it), `folder/file.h`, "its folders"
 (those below it), "nothing" or "all". Behind a folder "and what that includes" takes over that folder's list. The row of
@@ -120,6 +121,15 @@ def circles(includes):
     return found
 
 
+def imports_of_tests(top):
+    """(file, line, name of the test file) of each import of a test file."""
+    for path in sorted((top / "tests").rglob("*.py")):
+        for line, text in enumerate(path.read_text().splitlines(), 1):
+            found = re.match(r"\s*(?:from|import)\s+(test_\w+)", text)
+            if found:
+                yield path.relative_to(top), line, found[1]
+
+
 def main():
     if len(sys.argv) > 2:
         sys.exit(__doc__)
@@ -141,6 +151,9 @@ def main():
             elif not may_include(rows, row, other):
                 print(f"{path}:{line}: {row.folder} may not include {other} ({TABLE}, Folders)", file=sys.stderr)
                 wrong += 1
+    for path, line, name in imports_of_tests(top):
+        print(f"{path}:{line}: imports {name}.py, a test file: what two files use belongs in conftest.py or a helper", file=sys.stderr)
+        wrong += 1
     belongs = units(includes)
     for group in circles(includes):
         print("a circle of includes:", file=sys.stderr)

@@ -40,9 +40,9 @@ BESIDE="
     terminal
     pprof
     firefox
-    agree
+    formats_agree
     perf_data
-    page_strangers
+    page_hostile
     page_access
     page_filters
     page_views
@@ -52,18 +52,18 @@ BESIDE="
     matrix
     perf_files
     unwind_check
-    ways
+    ways_to_run_python
     privacy
     proc
     privileges
-    lines
-    filters
+    line_tables
+    process_filters
     jit
     docs
-    choosing
-    releases
+    sample_filters
+    released_pysym
     event_kinds
-    leak_first
+    memory_leak
     memory
     memory_page
     page_scripts
@@ -80,25 +80,25 @@ THIRD="
     pprof_readers
     compare_draws
     stats
-    bombs
+    costly_traces
     checks
-    wakes
+    wakeups
     archive
     command
     continuous
     dump
-    flight
+    flight_recorder
     live_view
     service
     slow_reader
     top
-    usage
+    wrong_options
 "
 
 # With sanitizers many live tests are left out, and these then run in their time.
 # shellcheck disable=SC2086
 case $build in
-*asan) THIRD=$(printf '%s\n' $THIRD | grep -vxE 'flight|push|top') ;;
+*asan) THIRD=$(printf '%s\n' $THIRD | grep -vxE 'flight_recorder|push|top') ;;
 esac
 
 # suite NAME CACHE PYTEST-ARGUMENT...: runs it into NAME.out; what it counts is in NAME.xml, pytest's exit code in
@@ -191,7 +191,7 @@ check "the manual pages have every option, and none that does not exist" sh test
 check "the documents' links lead somewhere, and the commands they show are understood" "$python" tests/check-docs.py "$PYCAP" "$PYSYM"
 check "bash completes the programs' options, formats and commands" bash tests/check-completion.sh "$PYCAP" "$PYSYM"
 check "one name stands for one thing, and all libraries link together" "$python" tests/check-names.py "$build"
-check "includes are as docs/design.md says, and go round in no circle" "$python" tests/check-includes.py
+check "includes are as docs/design.md says, and go round in no circle; no file imports a test file" "$python" tests/check-includes.py
 check "no function has more than 60 lines, no file more than 600" "$python" tests/check-sizes.py
 
 # shellcheck disable=SC2086

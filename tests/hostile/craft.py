@@ -8,6 +8,10 @@ xxhash.XXH3_64bits.restype = ctypes.c_uint64
 xxhash.XXH3_64bits.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
 zstd.ZSTD_compress.restype = zstd.ZSTD_compressBound.restype = ctypes.c_size_t
 VERSION = 0x030b02f0
+# Functions, files, processes and threads may be called so.
+HOSTILE_NAMES = [b"\x1b]0;P\x07\x1b[31mX", b"a;b 99\n=cmd|'!A0", b"\"},{\"x\":\"</script><!--", b"\xff\xc0\x80\xed\xa0\x80",
+                 b"\xe2\x80\xae\xe2\x80\x8b\xe2\x81\xa6\xc2\x9b31m\xe2\x80\xa8", b"%s%n", b"\r\x08\x08", b" ", b"\\", b"x" * 3000,
+                 "\U000e0041\U0001f40d".encode()]
 
 
 def number(value):

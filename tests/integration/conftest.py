@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the golden and the live tests share: the two programs, the interpreters, and one
-recording of a command. A test that needs what this machine lacks is skipped with the reason.
+"""What the golden and the live tests share: the two programs, the interpreters, made-up traces and
+recordings of a command. A test that needs what this machine lacks is skipped with the reason.
 
 Environment: PYCAP and PYSYM (default build/pycap, build/pysym), PYTHONS (interpreters to
 record, separated by spaces or colons; default: those on the PATH and pyenv's, and those that
@@ -23,6 +23,7 @@ import pytest
 
 import accounts
 import browser as driver
+import profile_readers
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PYCAP = os.environ.get("PYCAP", str(ROOT / "build/pycap"))
@@ -30,7 +31,6 @@ PYSYM = os.environ.get("PYSYM", str(ROOT / "build/pysym"))
 MAKE_TRACE = pathlib.Path(os.environ.get("MAKE_TRACE", pathlib.Path(PYSYM).parent / "tools/make_trace"))
 # A system call that is missing in the list of capture/host/sandbox.c would only fail, and might not be noticed.
 os.environ.setdefault("PYCAP_SANDBOX_KILL", "1")
-
 
 
 def formats(views=False):
@@ -41,6 +41,8 @@ def formats(views=False):
     assert len(found) > 3 and "live" in found, done.stdout
     return [name for name in found if views or name != "live"]
 
+
+# ---- interpreters ----
 
 # `name` says version and origin ("3.11-debian"); `version` is (3, 11); `root`: the root tree it runs in, or None.
 Interpreter = collections.namedtuple("Interpreter", "path name version root", defaults=[None])
@@ -124,7 +126,13 @@ def in_roots():
 KINDS = [(3, 8), (3, 11), (3, 13), (3, 14)]
 
 
+# ---- marks, helpers and parameters ----
+
+
 def pytest_configure(config):
+    # Fixtures of all files, too, that lie beside what they hand out. These helpers read conftest, so they are loaded after it.
+    for helper in ("page_user", "perf_readers", "releases"):
+        config.pluginmanager.import_plugin(helper)
     config.addinivalue_line("markers", "every_python: runs with every interpreter, not only one of each kind")
     config.addinivalue_line("markers", "alone: keeps the machine busy, or measures how busy it is; tests/check.sh runs it by itself")
     config.addinivalue_line("markers", "long: too long for every run; make check-long runs it")
@@ -157,8 +165,14 @@ def pythons_with_tasks():
 def pytest_generate_tests(metafunc):
     """
     A test with the argument `python` runs once for each interpreter when it is marked every_python, or with
-    EVERY_PYTHON=1 in the environment; else with one of each kind. PYTHONS names them all.
+    EVERY_PYTHON=1 in the environment; else with one of each kind. PYTHONS names them all. One with the argument
+    `with_tasks` runs once for each interpreter whose tasks are read.
     """
+    if "with_tasks" in metafunc.fixturenames:
+        found, missing = pythons_with_tasks()
+        metafunc.parametrize("with_tasks", [
+            *(pytest.param(i, id=i.name) for i in found),
+            *(pytest.param(None, marks=pytest.mark.skip(why), id=name) for name, why in missing)])
     if "python" in metafunc.fixturenames:
         found, missing = in_roots()
         found = interpreters() + found
@@ -170,6 +184,9 @@ def pytest_generate_tests(metafunc):
         if not found and not skipped:
             skipped = [pytest.param(None, marks=pytest.mark.skip("no interpreter to record"), id="none")]
         metafunc.parametrize("python", [pytest.param(i, id=i.name) for i in found] + skipped)
+
+
+# ---- what a test needs ----
 
 
 @functools.lru_cache(maxsize=None)
@@ -217,6 +234,9 @@ def needs_namespaces():
         pytest.skip("no namespaces of its own here: " + done.stderr.strip())
 
 
+# ---- pysym, and traces that are made up ----
+
+
 @pytest.fixture
 def pysym(request):
     """Runs pysym; returns the CompletedProcess. Keywords go to subprocess.run."""
@@ -228,6 +248,36 @@ def pysym(request):
         keywords = {"capture_output": True, "text": True, "timeout": 300, **keywords}
         return subprocess.run([PYSYM, *map(str, arguments)], check=False, **keywords)
     return run
+
+
+@pytest.fixture
+def make(tmp_path):
+    """Writes a trace, made1.bin and so on unless it is named; keywords are make_trace's settings."""
+    if not os.access(MAKE_TRACE, os.X_OK):
+        pytest.skip(f"{MAKE_TRACE} is not built")
+    count = 0
+
+    def run(name=None, **settings):
+        nonlocal count
+        count += 1
+        path = tmp_path / (name or f"made{count}.bin")
+        subprocess.run([MAKE_TRACE, path, *(f"{k}={v}" for k, v in settings.items())], check=True)
+        return path
+    return run
+
+
+@pytest.fixture
+def pprof(tmp_path):
+    """Runs pysym -o with pprof's format; returns the profile, as profile_readers reads it."""
+    def run(*arguments, **keywords):
+        done = subprocess.run([PYSYM, *map(str, arguments), "-o", tmp_path / "out.pb.gz"], capture_output=True, text=True,
+                              check=False, timeout=300, **keywords)
+        assert done.returncode == 0, done.stderr
+        return profile_readers.pprof(tmp_path / "out.pb.gz")
+    return run
+
+
+# ---- pycap, and what it records ----
 
 
 def record_behind_gate(pysym, folder, options, *command, known_by=(), before=()):
@@ -245,6 +295,18 @@ def record_behind_gate(pysym, folder, options, *command, known_by=(), before=())
         told, said = recorder.communicate(timeout=300)
     assert recorder.returncode == 0, said
     return trace, told, said
+
+
+NO_CAPABILITIES = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"]
+
+
+def unprivileged():
+    """What to put before a command so that it has no capability: nothing when there is none already."""
+    if os.geteuid():
+        return []
+    if not shutil.which("setpriv"):
+        pytest.skip("dropping privilege needs setpriv")
+    return NO_CAPABILITIES
 
 
 @pytest.fixture
@@ -297,6 +359,9 @@ def folded(pysym):
             rows.append((stack.split(";")[1:], int(count) * scale))
         return rows
     return run
+
+
+# ---- Chromium ----
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import json
 import re
 
 import profile_readers
-from test_agree import clean, spelled
+from frame_names import clean, spelled
 
 LAYERS = ("python", "native", "kernel")
 

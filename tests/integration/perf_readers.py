@@ -19,6 +19,8 @@ import subprocess
 import urllib.parse
 import urllib.request
 
+import pytest
+
 from conftest import CACHE, PYSYM, ROOT
 
 # `offset` is in bytes from the start of the symbol, `line` is "FILE:LINE"; both None where the reader does not say.
@@ -38,6 +40,8 @@ OFFSET = re.compile(r"^(.*)\+0x([0-9a-f]+)$", re.S)
 PYTHON_CODE = "python-code"
 # Of the ELF files that stand for binaries, with --native-names.
 NATIVE_NAMES = ".d/native/"
+# hotspot's parser joins the names of functions to those inlined into them, and says not where they start.
+HOTSPOT_NAMES = ("python", "mark", "kernel")
 # The table of symbols that stands for the binary of code made at run time.
 PERF_MAP = re.compile(r"/tmp/perf-\d+\.map$")
 
@@ -392,6 +396,49 @@ def frames_of(samples, kind="python"):
     return sum(frame.kind == kind for sample in samples for frame in sample.frames)
 
 
+# ---- files, and what perf adds up ----
+
+
+class PerfData:
+    """A perf.data with its folder beside it."""
+
+    def __init__(self, path, remarks):
+        self.path, self.remarks = path, remarks
+        self.folder = path.with_name(path.name + ".d")
+        self.cache = self.folder / "debug"
+
+    def with_names(self, perf):
+        """The command as pysym tells people to type it."""
+        return [*perf, "--buildid-dir", self.cache]
+
+
+def write(trace, folder, *options):
+    folder.mkdir(exist_ok=True)
+    path = folder / "perf.data"
+    done = run(PYSYM, trace, "-f", "perf-data", "-o", path, *options)
+    return PerfData(path, done.stderr.decode())
+
+
+def check(wanted, got, named=KINDS):
+    found = differences(wanted, got, named)
+    assert not found, "\n".join(f"{count} x {text}" for text, count in found.most_common(5))
+    assert frames_of(got) == frames_of(wanted)
+
+
+def top(trace, *options):
+    """Rows of `top`, by event, and the sum of the event."""
+    text = run(PYSYM, trace, "-f", "top", "--json", "--top", "0", "--full-filenames", *options).stdout
+    return {event["event"]: (event["tables"][0]["rows"], event["tables"][0][f"weight_{event['unit']}"])
+            for event in json.loads(text)["events"]}
+
+
+def report(perf, data, *options):
+    """Rows of `perf report`, columns as given by --fields."""
+    done = run(*data.with_names(perf), "report", "-i", data.path, "--stdio", "-g", "none", "-t", "\t", *options)
+    lines = done.stdout.decode().splitlines()
+    return [[column.strip() for column in line.split("\t")] for line in lines if line and not line.startswith("#")]
+
+
 # ---- where the readers are: each a command, or the reason why there is none ----
 
 def perf():
@@ -425,3 +472,16 @@ def foreign_perf():
 
 def hotspot():
     return in_root("hotspot", "usr/lib/x86_64-linux-gnu/libexec/hotspot-perfparser")
+
+
+def needed(found):
+    command, why = found
+    if not command:
+        pytest.skip(why)
+    return command
+
+
+@pytest.fixture(name="perf", params=["perf", "newer"])
+def perf_command(request):
+    """The command, on this host's own files."""
+    return needed(perf() if request.param == "perf" else newer_perf())

@@ -97,6 +97,17 @@ def stacks_of(profile, kind, key=lambda sample: ()):
     return stacks([types.SimpleNamespace(profile=profile)], kind, lambda _, sample: key(sample))
 
 
+def good(done, code=0):
+    """What a push that ended so said."""
+    assert done.returncode == code, done.stderr
+    return done.stderr
+
+
+def refused(push):
+    """Profiles that the store refused, by the reason."""
+    return {value: figure for (name, value), figure in push.figures().items() if name == "pysym_push_refused_profiles_total" and figure}
+
+
 def until(condition, seconds=120):
     """Waits for what nothing announces."""
     end = time.monotonic() + seconds

@@ -28,7 +28,7 @@ import urllib.request
 
 import profile_readers
 from profile_store import plain
-from test_profile_store import field
+from protobuf_fields import field
 
 READY_S = 300
 

@@ -1,15 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A terminal of 80 by 24, by tmux: its text, and keys that are pressed."""
+"""Terminals: what a program writes to one, and one of 80 by 24, by tmux, with its text and keys that are pressed."""
+import fcntl
 import os
+import pty
 import re
 import shutil
 import signal
+import struct
 import subprocess
+import termios
 import time
 
 import pytest
 
 WAIT_S = 60  # for something to appear; it does at once
+
+
+def on_terminal(columns, *command, **environment):
+    """What a program writes to a terminal of so many columns."""
+    parent, child = pty.openpty()
+    fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+    base = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "LC_ALL", "LC_CTYPE")}
+    with subprocess.Popen([str(c) for c in command], stdout=child, stderr=subprocess.PIPE,
+                          env={**base, "TERM": "xterm", "LANG": "C.UTF-8", **environment}) as process:
+        os.close(child)
+        out = b""
+        while True:
+            try:
+                piece = os.read(parent, 65536)
+            except OSError:  # Linux's way to say that the other side is closed
+                break
+            out += piece
+        assert process.wait() == 0, process.stderr.read()
+    os.close(parent)
+    return out.decode().replace("\r\n", "\n")
 
 
 class Screen:

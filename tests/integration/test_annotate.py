@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pysym annotate: source lines with their time, from the command line to the text; and where sources are found."""
+"""pysym annotate shows source lines with their time, and finds the sources."""
 import json
 import os
 
 import pytest
 
-from test_pysym import good, make, on_terminal  # noqa: F401
+from pysym_output import good
+from screen import on_terminal
 
 from conftest import PYSYM, ROOT
 
@@ -13,7 +14,7 @@ SOURCE = "".join(f"    line {n}\n" for n in range(1, 41))
 
 
 @pytest.fixture
-def trace(make):  # noqa: F811
+def trace(make):
     """Work.level0_0 at /srv/app/part0.py:1 calls level1_0 at part1.py:11; the kernel is below half of it."""
     return make(samples=8, stacks=2, depth=2, native=0)
 
@@ -52,7 +53,7 @@ def test_text(trace, sources, pysym):
         "that it called"]
 
 
-def test_the_file_that_ran(make, sources, pysym):  # noqa: F811
+def test_the_file_that_ran(make, sources, pysym):
     """By the size and date that the trace has of it."""
     trace = make(samples=8, stacks=1, depth=1, native=0, sources=3)
     file = sources / "app" / "part0.py"
@@ -71,7 +72,7 @@ def test_the_file_that_ran(make, sources, pysym):  # noqa: F811
     assert "(perhaps not what ran: the trace does not say)" in good(pysym("annotate", "part0.py", unknown, "--source", sources))
 
 
-def test_agrees_with_top(make, pysym):  # noqa: F811
+def test_agrees_with_top(make, pysym):
     """Each line's self and total are those of top --by line, whatever the filters."""
     for options in ((), ("--time", "0,3"), ("--interpreter", "show"), ("--threads",)):
         big = make(samples=400, stacks=9, depth=6, threads=3)
@@ -171,8 +172,8 @@ def test_terminal(trace, sources):
     assert "\x1b[" not in on_terminal(60, PYSYM, "annotate", "part1.py", trace, "--source", sources, NO_COLOR="1")
 
 
-def test_split(make, pysym, tmp_path):  # noqa: F811
-    trace = make(samples=80, stacks=2, depth=2, native=0, processes=2)  # noqa: F811
+def test_split(make, pysym, tmp_path):
+    trace = make(samples=80, stacks=2, depth=2, native=0, processes=2)
     good(pysym("annotate", trace, "--split", "process", "-o", tmp_path / "lines.annotate"))
     parts = sorted(p.name for p in tmp_path.glob("lines.*.annotate"))
     assert len(parts) == 2

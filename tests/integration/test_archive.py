@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Captures read elsewhere: binaries collected into archives, symbols of generated code, debuginfod."""
+"""A capture can be read on another machine.
+
+Binaries are collected into archives, generated code brings its symbols, and debuginfod has the rest.
+"""
 import os
 import pathlib
 import re
@@ -15,6 +18,7 @@ import pytest
 
 import measured
 from conftest import PYCAP, PYSYM, ROOT, why_no_bpf
+from pysym_output import good
 
 PROGRAMS = ROOT / "testdata/programs"
 VIEWS = ["folded", "speedscope", "perf-script"]
@@ -39,11 +43,6 @@ end = time.process_time() + seconds
 while time.process_time() < end:
     lib.spin(500)
 """
-
-
-def good(done):
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 def compile_c(target, source, *flags):

@@ -1,30 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tasks of asyncio that wait, read from outside, beside what asyncio says of them in a program that has stopped itself; and
-in programs that run on meanwhile."""
+"""Waiting asyncio tasks, read from outside, are what asyncio itself says of them.
+
+In a program that has stopped itself, and in programs that run on meanwhile.
+"""
 import json
-import os
 import pathlib
 import re
 import subprocess
 
 import pytest
 
-from conftest import PYSYM, ROOT, pythons_with_tasks
+from conftest import PYSYM, ROOT
+from known_tasks import Stopped, is_shown
 
 PROGRAMS = ROOT / "testdata/programs"
 READ_TASKS = pathlib.Path(PYSYM).parent / "tools/read_tasks"
 # CPU time of a look at 10,000 tasks: 1 % of a core at a look each 1.5 s. Of a busy machine five times as much is taken.
 MOST_US = 15000
 FACTOR = 5
-NAME_LEAST = 200  # characters of a name that are shown
-
-
-def pytest_generate_tests(metafunc):
-    if "with_tasks" in metafunc.fixturenames:
-        found, missing = pythons_with_tasks()
-        metafunc.parametrize("with_tasks", [
-            *(pytest.param(i, id=i.name) for i in found),
-            *(pytest.param(None, marks=pytest.mark.skip(why), id=name) for name, why in missing)])
 
 
 class Look:
@@ -36,46 +29,6 @@ class Look:
         *tasks, self.end = map(json.loads, done.stdout.splitlines())
         self.tasks = {task["address"]: task for task in tasks}
         assert len(self.tasks) == len(tasks), "a task is there twice"
-
-
-class Stopped:
-    """known_tasks.py, stopped at the point where it has told of its tasks."""
-
-    def __init__(self, python, *arguments):
-        self.process = subprocess.Popen([python.path, PROGRAMS / "known_tasks.py", *map(str, arguments)],
-                                        stdout=subprocess.PIPE, text=True)
-
-    def __enter__(self):
-        told = json.loads(self.process.stdout.readline())
-        self.futures = {int(address): by for address, by in told["futures"].items()}
-        self.all = {task["id"]: task for task in told["tasks"]}
-        # A task in Python is an object like any other: the interpreter does not know it as a task.
-        self.tasks = {address: task for address, task in self.all.items() if not task["by_python"]}
-        os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WNOWAIT)
-        return self
-
-    def __exit__(self, *error):
-        self.process.kill()
-        self.process.wait()
-        self.process.stdout.close()
-
-    def awaiters(self, task):
-        """Addresses of the tasks that wait for this one, also by a future such as that of gather()."""
-        if task["awaited_by"] is None:
-            return {other["id"] for other in self.tasks.values() if task["id"] in other["tasks"]}
-        found, left = set(), list(task["awaited_by"])
-        while left:
-            one = left.pop()
-            if one in self.futures:
-                left += self.futures[one]
-            else:
-                found.add(one)
-        return found
-
-
-def is_shown(name, told):
-    """A long name is cut."""
-    return name == told or (len(name) > NAME_LEAST and name[-1] == "\u2026" and told.startswith(name[:-1]))
 
 
 @pytest.mark.parametrize("where", ["task", "callback", "thread"])

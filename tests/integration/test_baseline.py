@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pysym baseline: the file holds what the traces have, as docs/baseline-format.md says, and always the same bytes."""
+"""A baseline file holds what the traces have, as its format's document says.
+
+The document is docs/baseline-format.md; equal traces give equal bytes.
+"""
 import collections
 import json
 import struct

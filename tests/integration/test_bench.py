@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The benchmark's judge: what it reads of each recorder's file, and that it tells right stacks from wrong ones."""
+"""The benchmark reads each recorder's file rightly, and tells right stacks from wrong ones."""
 import re
 import sys
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The checks of the sources (tests/check-*.py) find what they look for, in a small tree that has one fault each; what make
-installs, misses and runs."""
+"""The checks of the sources find their faults, and make installs what it has to.
+
+Each check (tests/check-*.py) runs over a small tree that has one fault.
+"""
 import os
 import re
 import shutil
@@ -92,6 +94,17 @@ def test_circles(tree):
     assert tree("includes").splitlines() == [
         "a circle of includes:", "  capture/host/f2.h includes capture/host/f3.h",
         "  capture/host/f3.h includes capture/host/f4_state.h", "  capture/host/f4.c includes capture/host/f2.h"]
+
+
+@pytest.mark.parametrize("text, name", [
+    ("from test_b import make", "test_b"), ("import test_b", "test_b"), ("    from test_b import good", "test_b"),
+    ("from tests_of_b import make", None), ("from conftest import test_b", None),
+])
+def test_imports_of_tests(tree, text, name):
+    path = tree.top / "tests/integration/test_a.py"
+    path.parent.mkdir()
+    path.write_text(f"import re\n{text}\n")
+    assert tree("includes").startswith(f"tests/integration/test_a.py:2: imports {name}.py, a test file") if name else tree("includes") == ""
 
 
 @pytest.mark.parametrize("cell, message", [

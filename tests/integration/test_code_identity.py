@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which code object lies at an address: other ones come to lie there while a program runs, as fast as it likes."""
+"""A code object is known for what it is when another one comes to lie at its address.
+
+The program replaces them as fast as it likes.
+"""
 import bisect
 import json
 import pathlib

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command that pycap starts: it finds the signals as pycap's caller set them up; what pycap says of it at the end."""
+"""pycap starts a command with the signals of pycap's caller, and says how it ended."""
 import os
 import re
 import shutil

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PYCAP_NOTE: what a command writes there stands in the trace; what else it does with the file changes nothing."""
+"""What a command writes to PYCAP_NOTE is in the trace.
+
+What else it does with the file changes nothing.
+"""
 import glob
 import json
 import os

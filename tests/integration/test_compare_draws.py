@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""
-Unchanged against unchanged: runs drawn from testdata/compare/, which are of real programs, and compared as pysym diff
-compares them. Draws begin with a fixed seed, so nothing here is left to chance. docs/accuracy.md has the figures.
+"""pysym diff seldom finds a difference between runs of an unchanged program.
+
+Runs are drawn from testdata/compare/, which are of real programs, and compared as pysym diff compares them. Draws begin with a
+fixed seed, so nothing here is left to chance. docs/accuracy.md has the figures.
 """
 import concurrent.futures
 import pathlib

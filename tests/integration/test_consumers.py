@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The output formats, read by the programs they are made for.
+"""The programs that the output formats are made for read them.
 
 build/tools/emit_demo writes a made-up profile with the names that have tripped consumers; each consumer has to show
 all of its samples, thread by thread. consumers.py says where they come from.
@@ -12,11 +12,9 @@ all of its samples, thread by thread. consumers.py says where they come from.
 
 import collections
 import json
-import os
 import pathlib
 import re
 import shutil
-import subprocess
 
 import pytest
 

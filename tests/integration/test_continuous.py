@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Captures that go on: rotation, the files that are kept, and limits of size and CPU."""
+"""Long captures rotate their files, keep some, and obey limits of size and CPU."""
 import fcntl
 import json
 import os

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""formats/cpython/debug_offsets.def beside the headers it was made from, where they are installed."""
+"""formats/cpython/debug_offsets.def equals the headers that it was made from.
+
+Where they are installed.
+"""
 import glob
 import importlib.util
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The demo's program says by its own clock where its time went; the profile has to agree."""
+"""The profile of the demo agrees with the demo's own clock."""
 import math
 import os
 import re

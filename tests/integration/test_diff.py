@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pysym diff and pysym baseline over made-up recordings, from the command line to each report and exit code."""
+"""pysym diff and pysym baseline give the right report and exit code over made-up recordings."""
 import json
 import os
 import pathlib
@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from conftest import MAKE_TRACE, PYSYM, ROOT
+from pysym_output import good
 
 sys.path.insert(0, str(ROOT / "tests/real"))
 import venvs  # noqa: E402
@@ -38,11 +39,6 @@ def runs(tmp_path_factory):
             paths.append(path)
         return paths[:count]
     return make
-
-
-def good(done, status=0):
-    assert done.returncode == status, (done.returncode, done.stdout, done.stderr)
-    return done.stdout
 
 
 def refused(done, *texts):

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pycap dump: where each thread of a process is, as the process itself says it, on every version; and threads in every state."""
+"""pycap dump shows where each thread of a process is, as the process itself says.
+
+On every version, and with threads in every state.
+"""
 import contextlib
 import json
 import os

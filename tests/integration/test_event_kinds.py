@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Events of every kind in every view of pysym, over made-up traces: tracepoints, whose names have a colon, counters of a PMU,
-whose names have commas and slashes, weights in bytes and in nanoseconds, memory-growth, and asyncio tasks that wait."""
+"""Every view of pysym shows events of every kind rightly.
+
+Over made-up traces: tracepoints, whose names have a colon, counters of a PMU, whose names have commas and slashes, weights in
+bytes and in nanoseconds, memory-growth, and asyncio tasks that wait.
+"""
 import collections
 import json
 import re
@@ -10,11 +13,9 @@ import urllib.parse
 import pytest
 
 from conftest import PYSYM, ROOT
-from page_user import made, page, user  # noqa: F401
-from test_pprof import profile  # noqa: F401
-from test_pysym import FORMATS, good, make  # noqa: F401
-from test_releases import account, released  # noqa: F401
-from wait_trace import script_samples
+from pysym_output import FORMATS, good
+from releases import account
+from trace_text import script_samples
 
 # As tests/tools/made_up_events.h has them: what 6 samples of each count, and what that is for people.
 EVENTS = {
@@ -30,7 +31,7 @@ TASK_NS = 2 * 4 * 500 * 10**6 + 2 * 20 * 10**6  # of 4 looks
 
 
 @pytest.fixture
-def every(make):  # noqa: F811
+def every(make):
     return make(samples=40, stacks=3, depth=3, events=6, task_waits=4)
 
 
@@ -78,9 +79,9 @@ def test_each_can_be_chosen_in_each_format(event, every, pysym):
     assert sum(s.value for s in samples) == (TASK_NS if event == "task-wait" else EVENTS[event][0]) or event in ("r1a8:u", "L1-dcache-load-misses")
 
 
-def test_pprof_and_speedscope_have_units(every, pysym, profile):  # noqa: F811
-    assert dict(profile(every, "--event", "memory-growth").types) == {"samples": "count", "memory_growth": "bytes"}
-    types = dict(profile(every).types)
+def test_pprof_and_speedscope_have_units(every, pysym, pprof):
+    assert dict(pprof(every, "--event", "memory-growth").types) == {"samples": "count", "memory_growth": "bytes"}
+    types = dict(pprof(every).types)
     assert types == {
         "samples": "count", "cpu": "nanoseconds", "sched_sched_stat_iowait_samples": "count", "sched_sched_stat_iowait": "nanoseconds",
         "task_wait_samples": "count", "task_wait": "nanoseconds",
@@ -106,7 +107,7 @@ def test_chains_of_tasks(every, pysym):
     assert "[asyncio task ready <go>]" in good(pysym(every, "-f", "folded", "--event", "task-wait", "--labels"))
 
 
-def test_tasks_are_no_threads_that_wait(every, make, pysym):  # noqa: F811
+def test_tasks_are_no_threads_that_wait(every, make, pysym):
     """Their waiting is no part of wall time, of what threads waited for, or of the GIL's account."""
     done = pysym(every, "--wall", "-f", "folded")
     assert done.returncode == 2 and "does not say where threads waited" in done.stderr
@@ -123,7 +124,7 @@ def test_tasks_are_no_threads_that_wait(every, make, pysym):  # noqa: F811
     assert not sampled.keys() & {"task", "future", "event loop"}
 
 
-def test_diff_and_baselines(make, pysym, tmp_path):  # noqa: F811
+def test_diff_and_baselines(make, pysym, tmp_path):
     """Each event is compared by its name, also with runs that are only kept; its words fit its kind."""
     runs = [make(samples=300, stacks=3, depth=3, events=200, task_waits=100, run=i, interval_us=1000) for i in range(1, 9)]
     kept = tmp_path / "old.pyb"
@@ -144,7 +145,7 @@ def test_diff_and_baselines(make, pysym, tmp_path):  # noqa: F811
         assert (told["event"], told["is_cpu"], told["is_task"]) == (event, event == "cpu-clock", event == "task-wait")
 
 
-def test_releases_read_them(released, every, pysym):  # noqa: F811
+def test_releases_read_them(released, every, pysym):
     """Samples, values and frames are those of this version; only what it is called differs."""
     assert account(released, every) == account(PYSYM, every)
 
@@ -164,7 +165,7 @@ def test_perf_reads_them(every, pysym, tmp_path):
 @pytest.mark.parametrize("event, shown", [
     *((name, f"{amount} of {name}") for name, (_, amount) in EVENTS.items()), ("task-wait", "4.0 s of tasks’ waiting"),
 ], ids=lambda text: text.split(" ")[0])  # fmt: skip
-def test_the_page(user, page, made, event, shown):  # noqa: F811
+def test_the_page(user, page, made, event, shown):
     """By its address; it is in the list, and what is shown is said in its own words."""
     user.open(page(made(samples=40, stacks=3, depth=3, events=6, task_waits=4)), "event=" + urllib.parse.quote(event, safe=""))
     assert user.tab.evaluate("page.data.head.events[page.view.event].name") == event

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Events other than the clock: what the kernel counts of page faults and context switches equals what the program itself
-says; several events in one trace, each with its own periods, ticks and losses."""
+"""Page faults and context switches are recorded as often as the program itself counts them.
+
+Several events in one trace have their own periods, ticks and losses.
+"""
 import collections
 import contextlib
 import ctypes
@@ -15,8 +17,8 @@ import time
 
 import pytest
 
-from conftest import PYCAP, PYSYM, PYTHON, ROOT, record_behind_gate
-from wait_trace import script_samples
+from conftest import PYCAP, PYTHON, ROOT, record_behind_gate
+from trace_text import dump, samples_of, script_samples
 
 PROGRAMS = ROOT / "testdata/programs"
 
@@ -29,24 +31,6 @@ while time.time() < end:
         memory.madvise(mmap.MADV_NOHUGEPAGE)
         memory.write(b'x' * (1 << 22))
 """
-
-
-def samples_of(pysym, trace, *options):
-    """Every sample, as perf-script has it."""
-    done = pysym(trace, "--format", "perf-script", *options)
-    assert done.returncode in (0, 3), done.stderr
-    return list(script_samples(done.stdout))
-
-
-def dump(trace):
-    """Records of the trace: [(name, {field: value})], numbers as such."""
-    text = subprocess.run([PYSYM, "--format", "dump", trace], capture_output=True, text=True, timeout=300, check=False).stdout
-    records = []
-    for line in text.splitlines():
-        if not line.startswith(" "):
-            name, *fields = line.split()
-            records.append((name, {k: int(v) if v.isdigit() else v for k, _, v in (f.partition("=") for f in fields)}))
-    return records
 
 
 def events_of(trace):

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Interpreters on file systems where a mapping has another device than its file has for stat(), or in many copies."""
+"""Stacks are whole where an interpreter lies on overlayfs or btrfs.
+
+There a mapping has another device than its file has for stat(); and there may be many copies.
+"""
 import os
 import shutil
 import subprocess

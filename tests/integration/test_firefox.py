@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""-f firefox: what the Firefox Profiler's own parser reads is what pysym knows, and markers are where the trace has them.
+"""The Firefox Profiler reads -f firefox as pysym means it.
 
-Weights of every stack, thread and event are compared in test_agree.py.
+Its own parser reads what pysym knows, and markers are where the trace has them. Weights of every stack, thread and event are
+compared in test_formats_agree.py.
 """
 import collections
 import gzip
@@ -13,7 +14,7 @@ import pytest
 import profile_readers
 from conftest import ROOT
 from consumers import firefox_profiler
-from test_pysym import good, make  # noqa: F401
+from pysym_output import good
 
 WAIT = re.compile(r"wait: ")
 
@@ -57,7 +58,7 @@ def functions_read(ask, handle):
 
 
 @pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzipped"])
-def test_importer(packed, make, pysym, firefox, tmp_path):  # noqa: F811
+def test_importer(packed, make, pysym, firefox, tmp_path):
     """Threads, self and total of each function, markers, and what was recorded; the site opens gzipped files, too."""
     trace = make(samples=240, processes=2, threads=4, stacks=7, gil=1, labels=3, waits=6, torn=50, losses=9, hardware=1)
     path = tmp_path / "t.firefox.json"
@@ -92,7 +93,7 @@ def test_importer(packed, make, pysym, firefox, tmp_path):  # noqa: F811
 
 @pytest.mark.parametrize("settings", [{"samples": 0}, {"samples": 3, "stacks": 1, "depth": 900}, {"samples": 50, "foreign": 1}],
                          ids=["empty", "deep", "foreign"])
-def test_importer_opens(settings, make, pysym, tmp_path):  # noqa: F811
+def test_importer_opens(settings, make, pysym, tmp_path):
     path = tmp_path / "t.firefox.json"
     done = pysym(make(**settings), "-o", path)
     assert done.returncode in (0, 3), done.stderr
@@ -100,7 +101,7 @@ def test_importer_opens(settings, make, pysym, tmp_path):  # noqa: F811
         assert ask("thread", "list")["threads"]
 
 
-def test_waits(make, pysym, firefox):  # noqa: F811
+def test_waits(make, pysym, firefox):
     """A wait is a marker from its begin to its end, with its stack, and a sample that begins when it did."""
     trace = make(samples=100, stacks=2, depth=2, waits=5)
     samples, stacks = profile_readers.ndjson(good(pysym(trace, "-f", "ndjson")))
@@ -122,7 +123,7 @@ def test_waits(make, pysym, firefox):  # noqa: F811
     assert not any(row.cpu_ns for row in track.rows) and not track.markers
 
 
-def test_wall(make, firefox):  # noqa: F811
+def test_wall(make, firefox):
     """One track has both: CPU time where the thread ran, none where it waited."""
     track, = firefox(make(samples=100, threads=1, stacks=2, depth=2, waits=5), "--wall").tracks
     waiting = [row for row in track.rows if row.weight and row.frames[-1].category[0] == "Waiting"]
@@ -131,7 +132,7 @@ def test_wall(make, firefox):  # noqa: F811
     assert 950000000 <= sum(row.cpu_ns for row in track.rows) <= 980000000
 
 
-def test_spans(make, pysym, firefox):  # noqa: F811
+def test_spans(make, pysym, firefox):
     """Of samples in a row with the same task, and of those that held the GIL; each such sample is in one."""
     trace = make(samples=90, threads=2, gil=1, labels=3)
     samples, _ = profile_readers.ndjson(good(pysym(trace, "-f", "ndjson")))
@@ -152,7 +153,7 @@ def test_spans(make, pysym, firefox):  # noqa: F811
             assert kind == "gil" or spans
 
 
-def test_real_time(make, firefox):  # noqa: F811
+def test_real_time(make, firefox):
     """Several inputs share one line of time, and what they have in common is written once."""
     a, b = make(samples=10, threads=1), make(samples=10, threads=1, pid=2000)
     one, both = firefox(a), firefox(a, b)
@@ -162,7 +163,7 @@ def test_real_time(make, firefox):  # noqa: F811
     assert [section["label"] for section in both.meta["extra"]] == [a.name, b.name]
 
 
-def test_same_bytes(make, pysym, tmp_path):  # noqa: F811
+def test_same_bytes(make, pysym, tmp_path):
     trace = make(samples=2000, threads=3, stacks=40, waits=50, labels=5, gil=1, second_event=100)
     first = good(pysym(trace, "-f", "firefox"))
     path = tmp_path / "p.firefox.json"

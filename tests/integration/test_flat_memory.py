@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory does not grow with the samples, whatever the format: a day is read with what a minute takes."""
+"""pysym's memory does not grow with the number of samples, whatever the format.
+
+A day is read with what a minute takes.
+"""
 import os
 import subprocess
 import sys
 
 import pytest
 
-from conftest import formats
-from test_pysym import MAKE_TRACE, PYSYM
+from conftest import MAKE_TRACE, PYSYM, formats
 
 FEW, MANY = 150_000, 2_000_000
 MORE_AT_MOST = 1 << 20  # bytes; of the samples of a page, packed as well as they can be, it is half

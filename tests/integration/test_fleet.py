@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/fleet.md's examples: what the Kubernetes manifest promises of privileges, and that pycap and pysym understand every
-command line of it, of the units and of the page; that rules and dashboards name figures, labels and types that there are."""
+"""The examples of docs/fleet.md are understood, and promise what is so.
+
+The Kubernetes manifest promises privileges; pycap and pysym understand every command line of it, of the units and of the page;
+rules and dashboards name figures, labels and types that there are.
+"""
 import json
 import re
 import shlex

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who holds the GIL while others wait: functions that hold it in known ways are blamed for as long as another thread waited
-by its own clock, and one that releases it is not."""
+"""A function that holds the GIL while others wait is blamed for their waiting.
+
+Functions that hold it in known ways are blamed for as long as another thread waited by its own clock; one that releases it is
+not.
+"""
 import collections
 import json
 

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Waits for the GIL, and for a stopped world, beside the names of the functions that wait: no other wait is taken for one, and
-none for another. The recorder knows no names: it goes by the address that a thread waits on."""
+"""Waits for the GIL, and for a stopped world, are told from all other waits.
+
+The recorder knows no names and goes by the address that a thread waits on; here the names of the functions that wait say what
+is right.
+"""
 import collections
 import glob
 import json

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Threads that slept before the recording began and never run: they are in the trace, with the stacks that the program itself
-says they have, for as long as the recording lasted. And long waits of which no stack was taken."""
+"""Threads that slept before the recording began, and never run, are in the trace.
+
+With the stacks that the program itself says they have, for as long as the recording lasted. And long waits of which no stack
+was taken.
+"""
 import collections
 import contextlib
 import json
@@ -13,8 +16,7 @@ import pytest
 
 from accounts import is_begun
 from conftest import PYCAP, PYSYM, PYTHON, ROOT, record_behind_gate
-from test_waiting import waits_of
-from wait_trace import CONTINUES, OWED, Trace, off_cpu_samples, stacks_of
+from wait_trace import CONTINUES, OWED, Trace, off_cpu_samples, stacks_of, waits_of
 
 WORKERS = 5
 

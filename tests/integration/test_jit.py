@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The JIT of CPython 3.14 and 3.15: its code does not part the Python functions, and shows as what it is."""
+"""The JIT of CPython 3.14 and 3.15 does not break stacks, and its code is shown as what it is."""
 import os
 import re
 import subprocess

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kill -9 at random moments: every file opens, and what is missing is at most the last block, a second's worth.
+"""A recording that is killed at any moment can be opened, and lacks at most its last block.
 
-KILLS: how many recordings (6 unless told; 50 by hand).
+A block is a second's worth. KILLS: how many recordings (6 unless told; 50 by hand).
 """
 import os
 import random

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts with more on them than one expects: more processes than the sampler has room for, and workers that share what they mapped."""
+"""Hosts with very many processes, and workers that share their mappings, are recorded.
+
+There may be more processes than the sampler has room for.
+"""
 import os
 import re
 import signal
@@ -10,8 +13,8 @@ import time
 
 import pytest
 
+from cached_rows import check, library
 from conftest import PYCAP, PYTHON, ROOT
-from test_cached_rows import check, library
 
 SECONDS = 120  # after which nothing comes any more
 

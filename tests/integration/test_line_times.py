@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pysym annotate beside what an interpreter itself counts: a program that traces one round of its work line by line, and then
-repeats that round, untraced, while it is sampled. Lines that do the same work must have time as they have runs."""
+"""Lines that do the same work have time in proportion to how often they ran.
+
+A program traces one round of its work line by line, and then repeats that round, untraced, while it is sampled: pysym annotate
+beside what the interpreter itself counted.
+"""
 import collections
 import json
 import math

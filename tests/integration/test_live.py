@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Samples real interpreters with the real kernel, and compares with what the interpreter says of itself."""
+"""Samples of real interpreters, by the real kernel, are what the interpreter says of itself."""
 import collections
 import itertools
 import json

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pysym -f live on a terminal: what keys do, how it ends, and that a stream may go on for long."""
+"""pysym -f live: keys, sizes and ends on a terminal, and streams that go on for long."""
 import ctypes
 import fcntl
 import os
@@ -13,10 +13,8 @@ import time
 
 import pytest
 
-from conftest import PYCAP
+from conftest import PYCAP, PYSYM
 from screen import Screen, WAIT_S
-
-from test_pysym import PYSYM, make  # noqa: F401
 
 
 @pytest.fixture
@@ -111,7 +109,7 @@ def table(text):
 
 
 @pytest.fixture
-def busy(make):  # noqa: F811
+def busy(make):
     """Some 100 s of four threads of two processes; made in blocks, so that it can come in pieces."""
     return make(samples=20000, stacks=6, depth=5, processes=2, threads=4, interval_us=10000, gil=1, labels=3, epoch_samples=2000)
 
@@ -282,7 +280,7 @@ def test_no_trace(screen, busy, tmp_path, what, says):
     assert re.search(rf"^here\npysym: .*{says}", text, re.M) and "code 1" in text, text
 
 
-def test_refuses(make, pysym, tmp_path):  # noqa: F811
+def test_refuses(make, pysym, tmp_path):
     """Without a terminal, and with what it cannot do."""
     trace = make(samples=10)
     done = pysym(trace, "-f", "live")
@@ -316,7 +314,7 @@ def peak_kib(pid):
 
 
 @pytest.mark.skipif("asan" in PYSYM, reason="the sanitizers keep what was freed")
-def test_memory_is_flat(screen, stream, make, tmp_path):  # noqa: F811
+def test_memory_is_flat(screen, stream, make, tmp_path):
     """
     A stream of ever new functions: what was resolved is forgotten, long before the limit, which would end the view. Each
     part has functions of its own, as all begin at other lines. The rows are as many as there may be after some 38 parts.

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The part of tests/matrix.sh for the interpreters at hand: every sample beside what the interpreter says of itself."""
+"""Every sample of the interpreters at hand is what the interpreter says of itself.
+
+This is the part of tests/matrix.sh that takes little time.
+"""
 import sys
 
 import pytest

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Page faults beside what the kernel says of a process's memory: where they are the growth, they are so within a period, and
-where they are not, the summary says so and why."""
+"""Page faults are memory growth within a period, or the summary says that they are not, and why.
+
+Beside what the kernel says of a process's memory.
+"""
 import contextlib
 import json
 import os

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What makes a process take memory from the kernel, beside the kernel's own count of it: leak() and nothing of churn(), and
-in sum what VmData grew by."""
+"""What makes a process take memory from the kernel is recorded, by the kernel's own count.
+
+leak() and nothing of churn(), and in sum what VmData grew by.
+"""
 import json
 import subprocess
 import time

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of functions and files that are hard on text formats: whole in each of them, spelled as formats/emit/names.h says."""
+"""Names that are hard on text formats are whole in each of them.
+
+Spelled as formats/emit/names.h says.
+"""
 import json
 import re
 

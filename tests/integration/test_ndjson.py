@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pysym -f ndjson: the two tables, and the queries of docs/formats.md in DuckDB (from PyPI; skipped without it)."""
+"""pysym -f ndjson writes two tables, and the queries of docs/formats.md work in DuckDB.
+
+DuckDB is from PyPI; without it these tests are skipped.
+"""
 import collections
 import json
 import re

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processes that are hard to follow. Each tick the sampler saw is a sample or counted by name, and the samples'
-weights sum up to the CPU time that the kernel says the processes had."""
+"""Every tick that the sampler saw is a sample, or counted by the name of its loss.
+
+Of processes that are hard to follow; and the samples' weights sum up to the CPU time that the kernel says they had.
+"""
 import collections
 import itertools
 import json

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The data of a page (pysym -f html), read by page_data.py, beside other formats. test_page_*.py look at the page itself."""
+"""The data of a page (pysym -f html) is what other formats say.
+
+page_data.py reads it. test_page_*.py look at the page itself.
+"""
 import base64
 import hashlib
 import json
@@ -10,14 +13,9 @@ import pytest
 
 import page_data
 from conftest import ROOT
-from test_split import make  # noqa: F401
+from pysym_output import good
 
 TRACES = [ROOT / "testdata" / name for name in ("demo/demo.trace", "traces/2.7-shared.trace", "traces/3.14-static.trace")]
-
-
-def good(done):
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 def page_of(pysym, *arguments):
@@ -86,17 +84,17 @@ def test_policy(page):
 
 # ---- golden ----
 
-def test_golden(make, page):  # noqa: F811
+def test_golden(make, page):
     """What is in the page, byte for byte before it is compressed."""
     read = page(make(samples=4, stacks=2, depth=2, labels=2, gil=1, second_event=1))
     head = dict(read.head)
-    assert head.pop("summary").startswith("made.bin: 0.0 s from 2023-11-14 22:13:20 UTC on testhost\n")
-    assert head.pop("verdict").startswith("made.bin: 0.0 s from 2023-11-14 22:13:20 UTC on testhost\n")
+    assert head.pop("summary").startswith("made1.bin: 0.0 s from 2023-11-14 22:13:20 UTC on testhost\n")
+    assert head.pop("verdict").startswith("made1.bin: 0.0 s from 2023-11-14 22:13:20 UTC on testhost\n")
     assert head.pop("exporter").startswith("pysym ")
     kinds = {"isTime": False, "isWaiting": False, "isWall": False, "isBlame": False, "isBytes": False, "isCounted": False,
              "isTask": False}
     assert head == {
-        "format": 1, "name": "made.bin", "sets": ["made.bin"], "filters": "", "timeUnitNs": 500000, "sampleCount": 5,
+        "format": 1, "name": "made1.bin", "sets": ["made1.bin"], "filters": "", "timeUnitNs": 500000, "sampleCount": 5,
         "events": [{"name": "cpu-clock", "unit": "ns", **kinds, "isTime": True, "period": 10000000},
                    {"name": "page-faults", "unit": "bytes", **kinds, "isBytes": True, "isCounted": True, "period": 4096}],
         "totals": [{"allSamples": 4, "allValue": 40000000, "shownSamples": 4, "shownValue": 40000000,
@@ -105,7 +103,7 @@ def test_golden(make, page):  # noqa: F811
         "processes": [{"pid": 1000, "name": "python3.11", "comm": "python3.11", "container": ""}],
         "threads": [{"process": 0, "tid": 1000, "name": "python3.11"}, {"process": 0, "tid": 1001, "name": "worker-1"}],
         "labelSets": [[], ["asyncio task", "task-0"], ["asyncio task", "task-1", "interpreter", "1"]],
-        "captures": [{"name": "made.bin", "hostname": "testhost", "kernel": "6.1.0-test", "machine": "x86_64",
+        "captures": [{"name": "made1.bin", "hostname": "testhost", "kernel": "6.1.0-test", "machine": "x86_64",
                       "cpuModel": "", "cpuCount": 2, "memoryBytes": 0, "recorder": "make_trace",
                       "startRealtimeNs": "1700000000000000000", "durationNs": 40000000, "settings": [],
                       "rates": [{"event": 0, "frequencyHz": 0, "period": 10000000},
@@ -163,7 +161,7 @@ DEMO, FLASKR = "demo/demo.trace", "waiting/flaskr.trace"
     (DEMO, ""), (DEMO, "--show-interpreter --full-filenames"), (DEMO, "--time 2,5 --layer python,kernel"), (DEMO, "--group module"),
     (FLASKR, ""), (FLASKR, "--wall"), (FLASKR, "--event off-cpu --thread ^Main"), (FLASKR, "--focus render"),
     ("made", ""), ("made", "--hide level0 --interpreter calls"), ("made", "--time 1.5, --root-at level1"), ("made", "--wall")])
-def test_sums_are_those_of_top(trace, options, make, page, pysym):  # noqa: F811
+def test_sums_are_those_of_top(trace, options, make, page, pysym):
     """Self and total of each function and line, of every event and for every filter."""
     path = make(samples=300, stacks=5, waits=9, torn=7, second_event=20) if trace == "made" else ROOT / "testdata" / trace
     options = options.split()
@@ -177,7 +175,7 @@ def test_sums_are_those_of_top(trace, options, make, page, pysym):  # noqa: F811
         assert tops_of(read, column) == told
 
 
-def test_wall(make, page):  # noqa: F811
+def test_wall(make, page):
     """One event, in which waits are marked by their innermost frames."""
     read = page(make(samples=100, stacks=2, depth=2, waits=5, second_event=10), "--wall")
     assert {s.event["name"] for s in read.samples} == {"wall"} and {s.event["isWall"] for s in read.samples} == {True}
@@ -188,7 +186,7 @@ def test_wall(make, page):  # noqa: F811
     assert waits == {"blocked": 15000000, "run queue": 5000000}
 
 
-def test_waits(make, page):  # noqa: F811
+def test_waits(make, page):
     """Later parts of a wait say so; the exact times are those of the threads of the page."""
     read = page(make(samples=100, stacks=2, threads=2, waits=5))
     waits = [s for s in read.samples if s.event["isWaiting"]]
@@ -206,7 +204,7 @@ def test_owed_waits(page, pysym):
     assert 0 < owed < sum(s.value for s in read.samples if s.event["isWaiting"])
 
 
-def test_several_inputs(make, page):  # noqa: F811
+def test_several_inputs(make, page):
     """Each sample says which recording it is of, and its time is since the start of that one."""
     paths = [make("one.bin", samples=4, stacks=2), make("two.bin", samples=3, stacks=2, pid=7000)]
     read = page(*paths)
@@ -217,7 +215,7 @@ def test_several_inputs(make, page):  # noqa: F811
 
 # ---- source ----
 
-def test_sources(make, page, tmp_path):  # noqa: F811
+def test_sources(make, page, tmp_path):
     """Source travels with the page if that is asked for: files of the frames that are shown, if they are found."""
     trace = make(samples=10, stacks=2, depth=2)
     code = tmp_path / "code"
@@ -235,7 +233,7 @@ def test_sources(make, page, tmp_path):  # noqa: F811
 
 # ---- parts ----
 
-def test_split(make, pysym, tmp_path):  # noqa: F811
+def test_split(make, pysym, tmp_path):
     """Each part is a page of its own, with nothing of the others; together they have all samples."""
     trace = make(samples=60, stacks=6, processes=2, threads=4)
     whole = page_of(pysym, trace, "-o", tmp_path / "whole.html")
@@ -247,18 +245,18 @@ def test_split(make, pysym, tmp_path):  # noqa: F811
         [thread], [process] = part.head["threads"], part.head["processes"]
         assert str(thread["tid"]) in name and thread["process"] == 0
         assert part.elements.title == part.head["name"]
-        assert part.head["name"].startswith(f"made.bin: {process['name']} {process['pid']} \N{MIDDLE DOT} {thread['name']}")
+        assert part.head["name"].startswith(f"made1.bin: {process['name']} {process['pid']} \N{MIDDLE DOT} {thread['name']}")
         assert part.head["totals"][0]["allSamples"] is None and part.head["totals"][0]["shownSamples"] == len(part.samples)
         used = {frame["function"] for s in part.samples for frame in s.frames}
         assert used == {frame["function"] for frame in part.frames}
 
 
-def test_windows(make, pysym, tmp_path):  # noqa: F811
+def test_windows(make, pysym, tmp_path):
     trace = make(samples=90, waits=2)
     good(pysym(trace, "--no-host", "--window", "250ms", "-o", tmp_path / "p.html"))
     parts = [page_data.Page(path) for path in sorted(tmp_path.glob("p.*.html"))]
     assert [part.head["name"] for part in parts] == [
-        f"made.bin, from 2023-11-14 22:13:20.{ms} UTC" for ms in ("000", "250", "500", "750")]
+        f"made1.bin, from 2023-11-14 22:13:20.{ms} UTC" for ms in ("000", "250", "500", "750")]
     assert sum(len(part.samples) for part in parts) == 94
     for i, part in enumerate(parts):
         assert all(250e6 * i <= s.time_ns < 250e6 * (i + 1) for s in part.samples)
@@ -267,7 +265,7 @@ def test_windows(make, pysym, tmp_path):  # noqa: F811
 
 # ---- names, bytes, size ----
 
-def test_names_are_text(make, pysym, tmp_path):  # noqa: F811
+def test_names_are_text(make, pysym, tmp_path):
     """Whatever a file is called, its name is the page's title and nothing else."""
     name = "</title><script>alert(1)</script>&amp;\"'\N{RIGHT-TO-LEFT OVERRIDE}\n;x.bin"
     trace = tmp_path / name.replace("/", "\N{DIVISION SLASH}")
@@ -286,7 +284,7 @@ def test_data_is_no_markup(page):
     assert "a_b.py" not in read.text
 
 
-def test_same_bytes(make, pysym, tmp_path):  # noqa: F811
+def test_same_bytes(make, pysym, tmp_path):
     trace = make(samples=3000, stacks=40, threads=7, processes=3, gil=1, labels=3, waits=10, natural=1)
     pages = []
     for i in range(2):
@@ -295,7 +293,7 @@ def test_same_bytes(make, pysym, tmp_path):  # noqa: F811
     assert pages[0] == pages[1] == good(pysym(trace, "-f", "html", text=False))
 
 
-def test_a_million_samples(make, pysym, tmp_path):  # noqa: F811
+def test_a_million_samples(make, pysym, tmp_path):
     """Under 5 MB, though threads, stacks and times are drawn; and what is kept of them grows with their number alone."""
     trace = make(samples=1000000, stacks=5000, depth=40, processes=4, threads=24, cpus=8, gil=1, natural=1)
     good(pysym(trace, "--no-host", "-o", tmp_path / "page.html"))

@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page of `pysym -f html` without a mouse, for screen readers, on other screens and paper, in light and dark; and its
-address, which keeps what is shown."""
+"""The page works without a mouse, for screen readers, on every screen and on paper.
+
+The page of `pysym -f html`, in light and dark; and its address keeps what is shown.
+"""
 import re
 
 import pytest
 
-from page_truth import Truth, figure, percent
-from page_user import RICH, WAITING, made, page, pysym, user  # noqa: F401
+from page_user import RICH, WAITING
 
 PANELS = ["flame", "table", "source", "about"]
 
 
 @pytest.fixture(scope="module")
-def rich(page, made):  # noqa: F811
+def rich(page, made):
     return page(made(**RICH))
 
 
@@ -27,7 +28,7 @@ REACHABLE = """
 
 
 @pytest.mark.parametrize("panel", PANELS)
-def test_tab_reaches_everything(user, rich, panel):  # noqa: F811
+def test_tab_reaches_everything(user, rich, panel):
     """From the first to the last, without a trap, back the same way; and whatever has the keys is seen and marked."""
     user.open(rich, f"tab={panel}&selected=Work.level0_0+(part0.py:1)")
     count, seen = user.tab.evaluate(REACHABLE), []
@@ -53,7 +54,7 @@ def test_tab_reaches_everything(user, rich, panel):  # noqa: F811
     assert [where for where in back if where] == seen[::-1]
 
 
-def test_keys_alone(user, rich):  # noqa: F811
+def test_keys_alone(user, rich):
     """From the start to a function's callers, and away again, without a mouse."""
     user.open(rich)
     user.tab.key("2")
@@ -96,7 +97,7 @@ def walk(node, above=()):
 
 
 @pytest.mark.parametrize("panel", PANELS)
-def test_screen_reader(user, rich, panel):  # noqa: F811
+def test_screen_reader(user, rich, panel):
     user.open(rich, f"tab={panel}&selected=Work.level0_0+(part0.py:1)")
     nodes = list(walk(user.tab.accessible()))
     nameless = [node["role"] for node, _ in nodes if node["role"] in NEED_NAMES and not node["name"].strip()]
@@ -134,7 +135,7 @@ CONTRASTS = """
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_contrast(user, rich, theme):  # noqa: F811
+def test_contrast(user, rich, theme):
     """Text of every view has the contrast that WCAG's AA asks for."""
     user.tab.media(prefers_color_scheme=theme)
     user.open(rich, "selected=Work.level0_0+(part0.py:1)")
@@ -151,7 +152,7 @@ def luminance(colour):
     return sum(map(int, re.findall(r"\d+", colour)[:3])) / 3
 
 
-def test_themes(user, rich):  # noqa: F811
+def test_themes(user, rich):
     """As the system has it, or as it was chosen; the canvas, too; the address keeps the choice."""
     # The canvas is copied: Chromium warns of those that are read more than once.
     back = """[getComputedStyle(document.body).backgroundColor, (canvas => {
@@ -171,7 +172,7 @@ def test_themes(user, rich):  # noqa: F811
 
 
 @pytest.mark.parametrize("width, height, pixels", [(400, 700, 3), (1920, 1080, 1), (800, 500, 2)])
-def test_sizes(user, rich, width, height, pixels):  # noqa: F811
+def test_sizes(user, rich, width, height, pixels):
     """Nothing runs out of the screen to the right, and the canvas has the screen's pixels."""
     user.tab.resize(width, height, pixels)
     user.open(rich)
@@ -183,7 +184,7 @@ def test_sizes(user, rich, width, height, pixels):  # noqa: F811
     assert shape[0] == pytest.approx(pixels, abs=0.01) and shape[1] > 100
 
 
-def test_print(user, rich):  # noqa: F811
+def test_print(user, rich):
     """On paper there are no controls."""
     user.open(rich, "tab=table")
     user.tab.media("print")
@@ -193,7 +194,7 @@ def test_print(user, rich):  # noqa: F811
 
 # ---- the address ----
 
-def test_a_link_shows_what_its_sender_saw(user, page):  # noqa: F811
+def test_a_link_shows_what_its_sender_saw(user, page):
     """After many choices a reload shows the same, and so does the address in another tab; Back undoes one after the other."""
     written = page(WAITING)
     user.open(written)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page of `pysym diff -f html` in Chromium: what it says is what `pysym diff -f json` says of the same recordings."""
+"""The page of `pysym diff -f html` says what `pysym diff -f json` says."""
 import json
 import subprocess
 

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page of `pysym -f html` in Chromium: each filter, by mouse and keys, and the figures that it leaves, beside those of
-pysym with the option of that name."""
+"""Each filter of the page leaves the figures that pysym's option of that name leaves.
+
+The page of `pysym -f html` in Chromium, by mouse and keys.
+"""
 import re
 
 import pytest
 
-from page_truth import Truth, amount, matching, percent, share
-from page_user import (GOLDEN, RICH, WAITING, made, page, pysym, rows_of_page, rows_of_top, user)  # noqa: F401
+from page_truth import Truth, share
+from page_user import GOLDEN, RICH, WAITING, pysym, rows_of_page, rows_of_top
 
 
 @pytest.fixture(scope="module")
@@ -21,11 +23,11 @@ def truth():
 
 
 @pytest.fixture(scope="module")
-def rich(made):  # noqa: F811
+def rich(made):
     return made(**RICH)
 
 
-def check_table(user, truth, event, *options):  # noqa: F811
+def check_table(user, truth, event, *options):
     """The table is that of `top` with these options, for an event; the head says how much that is."""
     expected = truth.event(event, *options)
     assert rows_of_page(user.table()) == rows_of_top(expected)
@@ -36,7 +38,7 @@ def check_table(user, truth, event, *options):  # noqa: F811
 
 @pytest.mark.parametrize("by", ["function", "line"])
 @pytest.mark.parametrize("event", ["cpu-clock", "off-cpu"])
-def test_table_of_waits(user, page, truth, event, by):  # noqa: F811
+def test_table_of_waits(user, page, truth, event, by):
     user.open(page(WAITING))
     user.tab.choose("#event", event)
     user.show("table")
@@ -45,14 +47,14 @@ def test_table_of_waits(user, page, truth, event, by):  # noqa: F811
 
 
 @pytest.mark.parametrize("event", ["cpu-clock", "page-faults"])
-def test_table_of_events(user, page, truth, rich, event):  # noqa: F811
+def test_table_of_events(user, page, truth, rich, event):
     user.open(page(rich))
     user.tab.choose("#event", event)
     check_table(user, truth(rich), event)
 
 
 @pytest.mark.parametrize("options", [("--full-filenames",), ("--show-interpreter",), ("--by", "line", "--columns")], ids=" ".join)
-def test_names_as_asked(user, page, truth, options):  # noqa: F811
+def test_names_as_asked(user, page, truth, options):
     """Options that change how names are spelled, or which there are, count here, too."""
     user.open(page(WAITING, *(option for option in options if option not in ("--by", "line"))))
     if "line" in options:
@@ -64,7 +66,7 @@ def test_names_as_asked(user, page, truth, options):  # noqa: F811
 # ---- filters ----
 
 @pytest.mark.parametrize("layers", [("python",), ("native", "kernel"), ("python", "kernel"), ("native",)], ids=",".join)
-def test_layers(user, page, truth, layers):  # noqa: F811
+def test_layers(user, page, truth, layers):
     """The time of a layer that is switched off goes to the callers."""
     trace = GOLDEN if layers == ("python", "kernel") else WAITING
     user.open(page(trace))
@@ -73,14 +75,14 @@ def test_layers(user, page, truth, layers):  # noqa: F811
 
 
 @pytest.mark.parametrize("field, option", [("focus", "--focus"), ("ignore", "--ignore"), ("root-at", "--root-at")])
-def test_expressions(user, page, truth, field, option):  # noqa: F811
+def test_expressions(user, page, truth, field, option):
     user.open(page(WAITING))
     for pattern in ("render", "file:jinja2/.*py$" if field == "focus" else "function:^Context\\.call$", "module:sqlite3"):
         user.filter(field, pattern)
         check_table(user, truth(WAITING), "cpu-clock", option, pattern)
 
 
-def test_expressions_together(user, page, truth, rich):  # noqa: F811
+def test_expressions_together(user, page, truth, rich):
     user.open(page(rich))
     user.filter("focus", "level4_1")
     user.filter("ignore", "level5_8")
@@ -88,7 +90,7 @@ def test_expressions_together(user, page, truth, rich):  # noqa: F811
     check_table(user, truth(rich), "cpu-clock", "--focus", "level4_1", "--ignore", "level5_8", "--root-at", "level3")
 
 
-def test_a_click_that_leaves_a_field(user, page):  # noqa: F811
+def test_a_click_that_leaves_a_field(user, page):
     """The row that was clicked is selected, and what was typed before is applied, though it changes the table's rows."""
     user.open(page(WAITING))
     user.show("table")
@@ -101,7 +103,7 @@ def test_a_click_that_leaves_a_field(user, page):  # noqa: F811
     assert user.tab.evaluate("document.getElementById('focus').value") == "render"
 
 
-def test_an_expression_that_is_none(user, page, truth, rich):  # noqa: F811
+def test_an_expression_that_is_none(user, page, truth, rich):
     """It is marked as such, and nothing else happens."""
     user.open(page(rich))
     user.filter("focus", "level4_(")
@@ -114,7 +116,7 @@ CHOICES = [("process", "python3.11 1100", ["--pid", "1100"]), ("thread", "worker
 
 
 @pytest.mark.parametrize("field, text, options", CHOICES, ids=[field for field, *_ in CHOICES])
-def test_choices(user, page, truth, rich, field, text, options):  # noqa: F811
+def test_choices(user, page, truth, rich, field, text, options):
     user.open(page(rich))
     offered = user.tab.evaluate("[...document.getElementById(v[0]).options].map(o => o.text)", field)
     user.tab.choose(f"#{field}", next(option for option in offered if option.startswith(text)))
@@ -123,7 +125,7 @@ def test_choices(user, page, truth, rich, field, text, options):  # noqa: F811
     check_table(user, truth(rich), "page-faults", *options)
 
 
-def test_filters_of_pysym_and_of_the_page(user, page, truth, rich):  # noqa: F811
+def test_filters_of_pysym_and_of_the_page(user, page, truth, rich):
     """What pysym left out is not on the page, which says so; what the page leaves out is left out of the rest."""
     options = ("--pid", "1000", "--hide", "level2")
     user.open(page(rich, *options))
@@ -134,7 +136,7 @@ def test_filters_of_pysym_and_of_the_page(user, page, truth, rich):  # noqa: F81
     assert "--pid 1000 --hide level2" in user.tab.text("#panel-about")
 
 
-def test_filters_are_taken_off(user, page, truth, rich):  # noqa: F811
+def test_filters_are_taken_off(user, page, truth, rich):
     """Each filter that is set has a button that takes it off, and there is one for all."""
     user.open(page(rich))
     everything = user.tab.text("#head-shown")
@@ -153,7 +155,7 @@ def test_filters_are_taken_off(user, page, truth, rich):  # noqa: F811
 # ---- search ----
 
 @pytest.mark.parametrize("event", ["cpu-clock", "off-cpu"])
-def test_search(user, page, truth, event):  # noqa: F811
+def test_search(user, page, truth, event):
     """It tells the share of what was found, each stack once, and leaves the rows that were found."""
     user.open(page(WAITING))
     user.tab.choose("#event", event)
@@ -176,7 +178,7 @@ def test_search(user, page, truth, event):  # noqa: F811
 
 # ---- sorting ----
 
-def test_sorting(user, page):  # noqa: F811
+def test_sorting(user, page):
     user.open(page(WAITING))
     user.show("table")
 

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long a page of a million samples takes to be usable, and to show another range of time (make check-long)."""
+"""A page of a million samples is soon usable, and soon shows another range of time.
+
+Of make check-long.
+"""
 import pytest
 
-from page_user import made, page, user  # noqa: F401
 
 READY_S, RANGE_S, BYTES = 3, 0.3, 5e6
 
 
 @pytest.mark.long
 @pytest.mark.alone
-def test_a_million_samples(user, page, made, capsys):  # noqa: F811
+def test_a_million_samples(user, page, made, capsys):
     """Timing fails only at five times what is wanted: machines of tests are shared."""
     written = page(made(samples=1000000, stacks=5000, depth=40, processes=4, threads=24, cpus=8, gil=1, natural=1))
     user.open(written)

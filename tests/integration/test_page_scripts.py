@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Unit tests of the page's scripts, tests/page/test_*.js, in Chromium; and that the driver notices what goes wrong."""
+"""Unit tests of the page's scripts, tests/page/test_*.js, in Chromium.
+
+And that the driver notices what goes wrong.
+"""
 import functools
 import re
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The views of the page of `pysym -f html` in Chromium: what each shows, by mouse and keys, beside pysym's own figures."""
+"""The views of the page of `pysym -f html` show pysym's own figures, by mouse and keys."""
 import collections
 import random
 import re
@@ -7,7 +7,7 @@ import re
 import pytest
 
 from page_truth import Truth, amount, figure, inverted, neighbours, percent, share, tree
-from page_user import GOLDEN, RICH, WAITING, made, page, pysym, rows_of_page, rows_of_top, user  # noqa: F401
+from page_user import GOLDEN, RICH, WAITING, pysym, rows_of_page, rows_of_top
 
 ROW = 18  # pixels
 
@@ -42,14 +42,14 @@ def laid_out(paths):
     return {path: (at, paths[path]) for path, at in left.items() if path}
 
 
-def told(user):  # noqa: F811
+def told(user):
     """What the status line says of the box below the pointer, or where the keys are: its name and its amounts."""
     return user.tab.text("#status")
 
 
 @pytest.mark.parametrize("order", ["from the root", "from the leaves"])
 @pytest.mark.parametrize("event", ["cpu-clock", "off-cpu"])
-def test_boxes_below_the_pointer(user, page, waiting, event, order):  # noqa: F811
+def test_boxes_below_the_pointer(user, page, waiting, event, order):
     """A box that is wide enough to be pointed at is where its weight says, and tells name, amount and share."""
     user.open(page(WAITING))
     user.tab.choose("#event", event)
@@ -72,7 +72,7 @@ def test_boxes_below_the_pointer(user, page, waiting, event, order):  # noqa: F8
     assert seen >= 5
 
 
-def test_walk_by_keys(user, page, golden):  # noqa: F811
+def test_walk_by_keys(user, page, golden):
     """Arrow keys go from box to box, Enter zooms in and selects, Escape zooms out."""
     user.open(page(GOLDEN))
     user.tab.click("#flame")
@@ -104,7 +104,7 @@ def test_walk_by_keys(user, page, golden):  # noqa: F811
     assert user.tab.text("#flame-path") == ""
 
 
-def test_search_marks_and_steps(user, page):  # noqa: F811
+def test_search_marks_and_steps(user, page):
     """n goes from match to match, also to those that are too thin to be seen."""
     user.open(page(WAITING))
     user.tab.click("h1")
@@ -125,7 +125,7 @@ AROUND = [("cpu-clock", "escape", ()), ("off-cpu", "ThreadWorker.handle_request"
 
 
 @pytest.mark.parametrize("event, name, layers", AROUND)
-def test_around_a_function(user, page, waiting, event, name, layers):  # noqa: F811
+def test_around_a_function(user, page, waiting, event, name, layers):
     """Above a function stand the stacks of --callers-of, below those of --root-at, all at their places and with their sums."""
     options = ("--layer", ",".join(layers)) if layers else ()
     pattern = "^" + re.escape(name) + "$"
@@ -193,7 +193,7 @@ def test_around_a_function(user, page, waiting, event, name, layers):  # noqa: F
 
 
 @pytest.mark.parametrize("event, name", [("cpu-clock", "Context.call"), ("off-cpu", "_worker"), ("cpu-clock", "do_syscall_64")])
-def test_callers_and_callees(user, page, waiting, event, name):  # noqa: F811
+def test_callers_and_callees(user, page, waiting, event, name):
     user.open(page(WAITING))
     user.tab.choose("#event", event)
     user.show("table")
@@ -226,7 +226,7 @@ def bare(name):
 # ---- time ----
 
 @pytest.mark.parametrize("trace", [WAITING, GOLDEN], ids=lambda path: path.stem)
-def test_a_range_of_time(user, page, trace):  # noqa: F811
+def test_a_range_of_time(user, page, trace):
     """A range that is dragged, and then moved by keys, is that of --time with the seconds that the page tells."""
     truth = Truth(pysym, trace)
     user.open(page(trace))
@@ -250,7 +250,7 @@ def test_a_range_of_time(user, page, trace):  # noqa: F811
 
 # ---- source ----
 
-def test_source(user, page, tmp_path_factory):  # noqa: F811
+def test_source(user, page, tmp_path_factory):
     """Each line has what `top --by line` says of it, beside its text where the page carries that."""
     folder = tmp_path_factory.mktemp("source") / "flaskr"
     folder.mkdir()
@@ -277,7 +277,7 @@ def test_source(user, page, tmp_path_factory):  # noqa: F811
     assert f"line={hottest}" in user.tab.fragment
 
 
-def test_source_without_text(user, page):  # noqa: F811
+def test_source_without_text(user, page):
     """The lines that were met are there all the same, and the page says how the text gets in."""
     user.open(page(WAITING))
     user.show("source")
@@ -287,7 +287,7 @@ def test_source_without_text(user, page):  # noqa: F811
 
 # ---- about ----
 
-def test_about(user, page, made):  # noqa: F811
+def test_about(user, page, made):
     """The whole summary in pysym's words, and each loss by name."""
     trace = made(**RICH)
     user.open(page(trace))

@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""perf.data files, read by the programs they are written for.
+"""perf and hotspot read perf.data files with the frames that pysym shows.
 
 Every sample has to have the frames, in the same places, that `pysym -f perf-script` shows of the same trace. Judges are
 perf 6.1 (Debian's linux-perf), Debian sid's perf and hotspot's parser; the last two come from tests/perf-readers.sh, and
 tests that need what is not there are skipped with the reason. test_perf_data_long.py has more captures, and samply.
 """
 import collections
-import json
-import os
 import os
 import re
 import shutil
@@ -15,9 +13,8 @@ import shutil
 import pytest
 
 import perf_readers
-from conftest import PYCAP, PYSYM, PYTHON, ROOT, why_no_bpf
-from perf_readers import differences, expected, frames_of, perf_script, run
-from test_pysym import make  # noqa: F401
+from conftest import PYCAP, PYTHON, ROOT, why_no_bpf
+from perf_readers import HOTSPOT_NAMES, PerfData, check, differences, expected, frames_of, needed, perf_script, report, run, top, write
 
 # One for each way in which an interpreter lies in its process and keeps its activations; the demo has native and kernel
 # frames.
@@ -25,47 +22,6 @@ TRACES = [ROOT / f"testdata/traces/{name}.trace" for name in ("2.7-shared", "3.1
 DEMO = ROOT / "testdata/demo/demo.trace"
 # What perf takes when nothing is said, kernel.perf_event_max_stack.
 DEFAULT_DEPTH = 127
-# hotspot's parser joins the names of functions to those inlined into them, and says not where they start.
-HOTSPOT_NAMES = ("python", "mark", "kernel")
-
-
-def needed(found):
-    command, why = found
-    if not command:
-        pytest.skip(why)
-    return command
-
-
-@pytest.fixture(params=["perf", "newer"])
-def perf(request):
-    """The command, on this host's own files."""
-    return needed(perf_readers.perf() if request.param == "perf" else perf_readers.newer_perf())
-
-
-class PerfData:
-    """A perf.data with its folder beside it."""
-
-    def __init__(self, path, remarks):
-        self.path, self.remarks = path, remarks
-        self.folder = path.with_name(path.name + ".d")
-        self.cache = self.folder / "debug"
-
-    def with_names(self, perf):
-        """The command as pysym tells people to type it."""
-        return [*perf, "--buildid-dir", self.cache]
-
-
-def write(trace, folder, *options):
-    folder.mkdir(exist_ok=True)
-    path = folder / "perf.data"
-    done = run(PYSYM, trace, "-f", "perf-data", "-o", path, *options)
-    return PerfData(path, done.stderr.decode())
-
-
-def check(wanted, got, named=perf_readers.KINDS):
-    found = differences(wanted, got, named)
-    assert not found, "\n".join(f"{count} x {text}" for text, count in found.most_common(5))
-    assert frames_of(got) == frames_of(wanted)
 
 
 # ---- the comparison itself ----
@@ -208,24 +164,10 @@ def test_home_of_another(tmp_path):
 
 # ---- what perf adds up ----
 
-def top(trace, *options):
-    """Rows of `top`, by event, and the sum of the event."""
-    text = run(PYSYM, trace, "-f", "top", "--json", "--top", "0", "--full-filenames", *options).stdout
-    return {event["event"]: (event["tables"][0]["rows"], event["tables"][0][f"weight_{event['unit']}"])
-            for event in json.loads(text)["events"]}
-
-
 def is_symbol_of(symbol, row):
     """Whether py::NAME:SHORT is the symbol of a row of top: SHORT is how the path of its file ends."""
     name = f"py::{row.get('function')}:"
     return row["layer"] == "python" and symbol.startswith(name) and row["file"].endswith(symbol[len(name):])
-
-
-def report(perf, data, *options):
-    """Rows of `perf report`, columns as given by --fields."""
-    done = run(*data.with_names(perf), "report", "-i", data.path, "--stdio", "-g", "none", "-t", "\t", *options)
-    lines = done.stdout.decode().splitlines()
-    return [[column.strip() for column in line.split("\t")] for line in lines if line and not line.startswith("#")]
 
 
 def test_report(perf, tmp_path):
@@ -299,7 +241,7 @@ def test_annotate(needs_bpf, tmp_path):
     assert 99 < sum(shares) < 101, shown
 
 
-def test_events_and_weights(make, perf, tmp_path):  # noqa: F811
+def test_events_and_weights(make, perf, tmp_path):
     """Each event has its own samples, and periods are what a sample stands for, also when the rate changed."""
     for number, settings in enumerate(({"second_event": 100, "interval_us": 1000}, {"slower_at": 100}, {"uneven": 1})):
         trace = make(samples=300, threads=3, processes=2, **settings)
@@ -313,7 +255,7 @@ def test_events_and_weights(make, perf, tmp_path):  # noqa: F811
         assert sums["page-faults"] == (100 if "second_event" in settings else 0)  # faults, not bytes
 
 
-def test_losses(make, perf, tmp_path):  # noqa: F811
+def test_losses(make, perf, tmp_path):
     data = write(make(samples=100, losses=7), tmp_path / "out")
     done = run(*data.with_names(perf), "report", "-i", data.path, "--stdio")
     assert "# Total Lost Samples: 7\n" in done.stdout.decode(), done.stdout.decode()[:2000]

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""perf.data files of more captures than test_perf_data.py has time for, and samply's view of them.
+"""perf.data files of every version and of many kinds of code; and samply reads them.
+
+There are more captures than test_perf_data.py has time for.
 
 samply comes from the crates registry and takes minutes to compile; it stays in the cache.
 """
@@ -7,10 +9,8 @@ import pytest
 
 import perf_readers
 from conftest import CACHE, PYCAP, PYTHON, ROOT
-from perf_readers import expected, only, perf_script, run
-from test_consumers import obtain
-from test_perf_data import HOTSPOT_NAMES, check, needed, perf, report, top, write  # noqa: F401
-from test_pysym import make  # noqa: F401
+from consumers import obtain
+from perf_readers import HOTSPOT_NAMES, check, expected, needed, only, perf_script, report, run, top, write
 
 pytestmark = pytest.mark.long
 
@@ -29,7 +29,7 @@ def samply():
 
 
 @pytest.mark.parametrize("trace", TRACES, ids=lambda path: path.stem)
-def test_every_version(trace, perf, tmp_path):  # noqa: F811
+def test_every_version(trace, perf, tmp_path):
     data = write(trace, tmp_path)
     check(expected(trace), perf_script(data.with_names(perf), data.path))
 
@@ -53,7 +53,7 @@ PARTS = ("pure", "json", "regex", "zlib", "hashes", "sqlite", "decimal", "thread
 
 
 @pytest.mark.parametrize("options", [[], ["--interpreter", "show"]], ids=["default", "show"])
-def test_code_of_many_makers(options, perf, needs_bpf, tmp_path):  # noqa: F811
+def test_code_of_many_makers(options, perf, needs_bpf, tmp_path):
     programs, trace = ROOT / "testdata/programs", tmp_path / "trace.bin"
     run("cc", "-O2", "-g", "-shared", "-fPIC", "-o", tmp_path / "mix.so", programs / "mix_native.c")
     work = "\n".join([f"{PYTHON} mix.py {part} 0.1" for part in PARTS] +
@@ -64,7 +64,7 @@ def test_code_of_many_makers(options, perf, needs_bpf, tmp_path):  # noqa: F811
     check(expected(trace, *options), perf_script(data.with_names(perf), data.path))
 
 
-def test_a_million_samples(make, perf, tmp_path):  # noqa: F811
+def test_a_million_samples(make, perf, tmp_path):
     trace = make(samples=1000000, stacks=1000, depth=20, threads=16, processes=4, cpus=4)
     data = write(trace, tmp_path / "out")
     rows, total = top(trace)["cpu-clock"]

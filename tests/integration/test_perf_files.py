@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""perf.data and what lies beside it, from the command line: names of files, what pysym says at its end, several inputs."""
+"""pysym -f perf-data names its files, says what it wrote, and takes several inputs."""
 import re
 import shlex
 
 import pytest
 
 import profile_readers
-from test_pysym import good, make  # noqa: F401
+from pysym_output import good
 
 
 def written(pysym, out, *arguments):

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pprof profiles, judged by three readers that share nothing with the writer, and each by what other formats say.
+"""Three readers of pprof profiles read what other formats say.
+
+They share nothing with the writer:
 
   protobuf      Google's library decodes them (pprof_protobuf.py)
   pprof         `go tool pprof`, whose tables are compared number by number

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What of a sampled program's data is in a trace, and goes to a store: docs/privacy.md says nothing, unless it is asked for."""
+"""No data of a sampled program is in a trace or goes to a store, unless it is asked for.
+
+docs/privacy.md promises that.
+"""
 import gzip
 import hashlib
 import os
@@ -7,7 +10,7 @@ import subprocess
 
 import pytest
 
-from conftest import PYCAP, ROOT, why_no_bpf
+from conftest import PYCAP, why_no_bpf
 from profile_store import ProfileStore
 
 TRACE_BYTES = os.path.join(os.path.dirname(PYCAP), "tools/trace_bytes")

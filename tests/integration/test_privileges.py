@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pycap as a user who is not root, with one set of capabilities after the other; and what it gives up once it records."""
+"""pycap runs with each set of capabilities, and gives up what it needs no more.
+
+As a user who is not root, with one set of capabilities after the other.
+"""
 import os
 import pathlib
 import re

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recording without privilege (--backend proc): the processes' memory is read, and no BPF is wanted."""
+"""Recording without privilege (--backend proc) reads the processes' memory, and wants no BPF."""
 import collections
 import json
 import os
@@ -14,21 +14,11 @@ import time
 import pytest
 
 import accounts
-from conftest import PYCAP, PYSYM, ROOT, why_no_bpf, formats
+from conftest import NO_CAPABILITIES, PYCAP, PYSYM, ROOT, formats, unprivileged, why_no_bpf
 
 PROGRAMS = ROOT / "testdata/programs"
 DEBIAN = "/usr/bin/python3"
 FRAME = re.compile(r"^(.*) \((.*):(\d+)\)$")
-NO_CAPABILITIES = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"]
-
-
-def unprivileged():
-    """What to put before a command so that it has no capability: nothing when there is none already."""
-    if os.geteuid():
-        return []
-    if not shutil.which("setpriv"):
-        pytest.skip("dropping privilege needs setpriv")
-    return NO_CAPABILITIES
 
 
 def enters_root_tree(request):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where threads wait, without privilege (--backend proc): all threads are read at a rate."""
+"""Recording without privilege says where threads wait: all are read at a rate."""
 import collections
 import json
 import pathlib
@@ -11,9 +11,8 @@ import time
 import pytest
 
 from accounts import is_begun
-from conftest import PYCAP, PYTHON, ROOT, record_behind_gate
-from test_proc import unprivileged
-from test_waiting import CONTINUES, Trace, waits_of
+from conftest import PYCAP, PYTHON, ROOT, record_behind_gate, unprivileged
+from wait_trace import CONTINUES, Trace, waits_of
 
 PROGRAMS = ROOT / "testdata/programs"
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The server that stands in for the stores refuses what they refuse, and does what a test tells it: else the tests of
-`pysym push` would prove nothing. What is sent here is made by hand, but for the profile, which pysym writes.
+"""The server that stands in for the stores refuses what they refuse, and fails as it is told to.
+
+Else the tests of `pysym push` would prove nothing. What is sent here is made by hand, but for the profile, which pysym writes.
 """
 import base64
 import gzip
@@ -15,25 +16,10 @@ import pytest
 import profile_readers
 from conftest import PYSYM
 from profile_store import Hold, ProfileStore, answer, cut_after, cut_before, cut_in, garbage, stacks
-from test_pysym import make  # noqa: F401
+from protobuf_fields import field, varint
 
 WRITTEN_S = 1700000000  # about when make_trace's captures were made
 SERIES = {"__name__": "process_cpu", "service_name": "shop", "host": "vm1"}
-
-
-def varint(number):
-    out = bytearray()
-    while number > 127:
-        out.append(number & 127 | 128)
-        number >>= 7
-    return bytes(out) + bytes([number])
-
-
-def field(number, content):
-    """A field: an integer, or a string or message."""
-    if isinstance(content, int):
-        return varint(number << 3) + varint(content)
-    return varint(number << 3 | 2) + varint(len(content)) + content
 
 
 def as_push(pairs, data):
@@ -71,7 +57,7 @@ def store(request):
 
 
 @pytest.fixture
-def data(make, tmp_path):  # noqa: F811
+def data(make, tmp_path):
     """A profile without text labels."""
     subprocess.run([PYSYM, make(samples=200, stacks=7), "--merge", "all", "-o", tmp_path / "p.pb.gz"], check=True, timeout=60)
     return (tmp_path / "p.pb.gz").read_bytes()
@@ -163,7 +149,7 @@ def test_requests_that_cannot_be_read(store, body):
     store.nonsense.clear()
 
 
-def test_what_a_store_would_show_wrongly(store, data, make, tmp_path):  # noqa: F811
+def test_what_a_store_would_show_wrongly(store, data, make, tmp_path):
     subprocess.run([PYSYM, make(), "-o", tmp_path / "p.pb.gz"], check=True, timeout=60)
     assert send(store, (tmp_path / "p.pb.gz").read_bytes())[0] == 200
     assert len(store.nonsense) == 1 and "text labels" in store.nonsense[0]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The line on a terminal that says how far reading is."""
+"""A line on the terminal says how far pysym has read."""
 import fcntl
 import os
 import pty
@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from test_pysym import PYSYM, make  # noqa: F401
+from conftest import PYSYM
 
 CLEAR = "\r\x1b[K"
 LINE = re.compile(re.escape(CLEAR) + r"pysym: ([^\r]+)")
@@ -56,7 +56,7 @@ def slowly(trace, *options, columns=100, output_on_terminal=False, seconds=60.0,
 
 
 @pytest.fixture
-def trace(make):  # noqa: F811
+def trace(make):
     """Of many small blocks, so that each piece of it brings some."""
     return make(samples=40000, epoch_samples=100)
 
@@ -79,7 +79,7 @@ def test_width_of_the_terminal(trace):
     assert lines and all(len("pysym: " + line) < 20 for line in lines), lines
 
 
-def test_name_is_printable(make, tmp_path):  # noqa: F811
+def test_name_is_printable(make, tmp_path):
     """The name of a file does nothing to the terminal. How much of the file was read is said in percent."""
     odd = make(samples=3000000).rename(tmp_path / "a\x1b[2Jb.bin")
     terminal, child = pty.openpty()
@@ -99,7 +99,7 @@ def test_name_is_printable(make, tmp_path):  # noqa: F811
 
 
 @pytest.mark.parametrize("case", ["quiet", "CI", "dumb", "samples on the terminal"])
-def test_no_line(make, case):  # noqa: F811
+def test_no_line(make, case):
     """Where nobody looks, or where it would stand between lines of the output."""
     trace = make(samples=2000, epoch_samples=20)
     options = {"quiet": ["-q"]}.get(case, [])

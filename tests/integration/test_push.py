@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pysym push: a store that takes profiles has what pysym itself says of the traces, stack by stack; and of stores that fail,
-refuse, die and come back, every accepted window has been stored once, unanswered ones at least once, refused ones are
-counted by name. The stores are those of profile_store.py; test_real_stores.py asks the real ones.
+"""pysym push brings every window to a store once, also to stores that fail and come back.
+
+A store that takes profiles has what pysym itself says of the traces, stack by stack. Of stores that fail, refuse, die and come
+back, every accepted window has been stored once, unanswered ones at least once, refused ones are counted by name. The stores
+are those of profile_store.py; test_real_stores.py asks the real ones.
 """
 import collections
 import itertools
@@ -16,8 +18,7 @@ import pytest
 import profile_readers
 from conftest import ROOT
 from profile_store import Hold, ProfileStore, answer, cut_after, cut_before, cut_in, garbage, stacks
-from pusher import Pusher, expected, stacks_of, until
-from test_pysym import make  # noqa: F401
+from pusher import Pusher, expected, good, refused, stacks_of, until
 
 KINDS = ["pyroscope", "parca"]
 MADE_S = 1700000000  # when make_trace's clock begins, about
@@ -47,11 +48,6 @@ def push(tmp_path, store):
 
 # For tests that wait for attempts to come again: what they are about does not depend on the store.
 one_store = pytest.mark.parametrize("store", ["pyroscope"], indirect=True)
-
-
-def good(done, code=0):
-    assert done.returncode == code, done.stderr
-    return done.stderr
 
 
 def samples_of(store, but=()):
@@ -92,7 +88,7 @@ SETTINGS = [
 
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=["processes", "events", "kinds", "uneven", "labels"])
-def test_by_event_and_process(push, store, make, tmp_path, settings):  # noqa: F811
+def test_by_event_and_process(push, store, make, tmp_path, settings):
     trace = make(**settings)
     old = time.time() - 600
     os.utime(trace, (old, old))  # one that has no end is complete when it has not grown for some time
@@ -109,7 +105,7 @@ def test_by_event_and_process(push, store, make, tmp_path, settings):  # noqa: F
             assert wanted and stacks(found, kind, lambda stored, _: stored.labels["pid"]) == wanted
 
 
-def test_by_window(push, store, make, pysym, tmp_path):  # noqa: F811
+def test_by_window(push, store, make, pysym, tmp_path):
     """Windows are those of --window: multiples of real time."""
     trace = make(samples=2000, threads=3, processes=2)
     good(push.run("--window", "3s", trace))
@@ -123,7 +119,7 @@ def test_by_window(push, store, make, pysym, tmp_path):  # noqa: F811
     assert all(p.profile.duration_ns <= 3 * 10**9 for p in store.profiles)
 
 
-def test_losses(push, store, make):  # noqa: F811
+def test_losses(push, store, make):
     good(push.run(make(samples=300, losses=7)))
     lost = [p for p in store.profiles if p.name == "pycap_lost"]
     assert {p.labels["service_name"] for p in lost} == {"pycap"}
@@ -132,7 +128,7 @@ def test_losses(push, store, make):  # noqa: F811
     assert push.figures()["pysym_push_recorder_lost_samples_total", "ring_full"] == 7
 
 
-def test_many_rows_come_in_chunks(make, tmp_path):  # noqa: F811
+def test_many_rows_come_in_chunks(make, tmp_path):
     """Pyroscope takes 16,000 rows and 2 MiB of a profile; one window has more."""
     with ProfileStore("pyroscope") as store:
         store.now = lambda: MADE_S + 60
@@ -147,7 +143,7 @@ def test_many_rows_come_in_chunks(make, tmp_path):  # noqa: F811
 # ---- each once ----
 
 @pytest.fixture
-def folder(make, tmp_path):  # noqa: F811
+def folder(make, tmp_path):
     """Three traces as pycap rotates them, of four windows each and two programs."""
     out = tmp_path / "traces"
     out.mkdir()
@@ -198,7 +194,7 @@ def what_comes(tmp_path, folder, jobs):
         return collections.Counter((p.series, p.profile.time_ns, p.data) for p in store.profiles), said, done.returncode
 
 
-def test_jobs_change_nothing(make, folder, tmp_path):  # noqa: F811
+def test_jobs_change_nothing(make, folder, tmp_path):
     """Traces that are read side by side, among them one that is damaged, one that is cut off and one that lies there twice."""
     whole = make(samples=4000, stacks=50, pid=2000).read_bytes()
     damaged, cut = folder / "host-4.bin", folder / "host-5.bin"
@@ -282,7 +278,7 @@ def test_store_that_is_sick(push, store, folder, tmp_path, status):
 
 
 @one_store
-def test_retry_after(push, store, make):  # noqa: F811
+def test_retry_after(push, store, make):
     """The store's own wish is followed: the profile does not come before it."""
     times = []
     store.fault(lambda take: times.append(time.monotonic()) or answer(429, retry_after=4)(take), times=1)
@@ -326,10 +322,6 @@ def test_not_a_store(push, store, folder, tmp_path):
 
 
 # ---- what is refused ----
-
-def refused(push):
-    return {value: figure for (name, value), figure in push.figures().items() if name == "pysym_push_refused_profiles_total" and figure}
-
 
 def test_too_old(pyroscope, folder, tmp_path):
     pyroscope.now = lambda: MADE_S + 7200
@@ -492,7 +484,7 @@ def peak_kib(running):
 
 
 @one_store
-def test_memory_while_the_store_is_down(push, store, make, tmp_path):  # noqa: F811
+def test_memory_while_the_store_is_down(push, store, make, tmp_path):
     """The folder grows, memory does not; and then all is sent."""
     folder = tmp_path / "traces"
     folder.mkdir()

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`pysym push` and a trace that grows while the push waits for its store: nothing is sent twice, and nothing left out. The store
-is that of profile_store.py."""
+"""pysym push sends all of a trace that grows meanwhile, and nothing twice.
+
+The push waits for its store, which is that of profile_store.py.
+"""
 import os
 import re
 import subprocess

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What of a trace comes to a store, where there is more to it than its samples."""
+"""pysym push sends a trace once that lies there twice, and limits the series of a window."""
 import collections
 import os
 import pathlib

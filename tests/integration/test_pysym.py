@@ -1,48 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pysym over made-up traces (build/tools/make_trace), from the command line to each format."""
+"""pysym over made-up traces, from the command line to each format.
+
+build/tools/make_trace writes the traces.
+"""
 import collections
-import fcntl
 import json
 import os
 import pathlib
-import pty
 import re
 import resource
 import signal
-import struct
 import subprocess
-import termios
 import time
 
 import pytest
 
-from conftest import MAKE_TRACE, PYSYM, ROOT, formats
+from conftest import PYSYM, ROOT, formats
+from pysym_output import FORMATS, good, total_of_folded, weights_of_folded, weights_of_perf_script, weights_of_speedscope
+from screen import on_terminal
 
-# Those that every trace has something for, and that are written to standard output; test_unwind_check.py and
-# test_perf_files.py have the others.
-FORMATS = [name for name in formats() if name not in ("unwind-check", "perf-data")]
 TEXTS = [name for name in FORMATS if name not in ("pprof", "html")]  # test_pprof.py and test_page.py have the like for these
-
-
-@pytest.fixture
-def make(tmp_path):
-    """Writes a trace; keywords are make_trace's settings."""
-    if not os.access(MAKE_TRACE, os.X_OK):
-        pytest.skip(f"{MAKE_TRACE} is not built")
-    count = 0
-
-    def run(**settings):
-        nonlocal count
-        count += 1
-        path = tmp_path / f"made{count}.bin"
-        subprocess.run([MAKE_TRACE, path, *(f"{k}={v}" for k, v in settings.items())], check=True)
-        return path
-    return run
-
-
-def good(done):
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 # ---- what comes out ----
@@ -110,26 +87,6 @@ def test_merge(make, pysym):
     assert sum(overview["weights"]) == sum(sum(p["weights"]) for p in threads) == 800 * 10**7
 
 
-def on_terminal(columns, *command, **environment):
-    """What a program writes to a terminal of so many columns."""
-    parent, child = pty.openpty()
-    fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
-    base = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "LC_ALL", "LC_CTYPE")}
-    with subprocess.Popen([str(c) for c in command], stdout=child, stderr=subprocess.PIPE,
-                          env={**base, "TERM": "xterm", "LANG": "C.UTF-8", **environment}) as process:
-        os.close(child)
-        out = b""
-        while True:
-            try:
-                piece = os.read(parent, 65536)
-            except OSError:  # Linux's way to say that the other side is closed
-                break
-            out += piece
-        assert process.wait() == 0, process.stderr.read()
-    os.close(parent)
-    return out.decode().replace("\r\n", "\n")
-
-
 def test_top_on_a_terminal(make, pysym, tmp_path):
     """Colours, blocks and the width are the terminal's; a pipe and a file have whole names and no colours."""
     trace = make(samples=100, stacks=9)
@@ -175,32 +132,6 @@ def test_unknown_machine(make, pysym):
     text = pysym(trace, "-f", "summary", "-v").stdout
     assert re.search(r"machine_unknown +100\.00 % +100\n", text), text
     assert pysym(make(samples=10), "-f", "folded").stderr == ""
-
-
-def weights_of_speedscope(text):
-    data = json.loads(text)
-    assert data["$schema"] == "https://www.speedscope.app/file-format-schema.json"
-    out = collections.Counter()
-    for profile in data["profiles"]:
-        assert len(profile["samples"]) == len(profile["weights"])
-        tid = int(re.search(r"(\d+)\D*$", profile["name"])[1])
-        out[tid] += sum(profile["weights"])
-    return out
-
-
-def weights_of_folded(text):
-    out = collections.Counter()
-    for line in text.splitlines():
-        stack, count = line.rsplit(" ", 1)
-        out[int(stack.split(";")[1].rsplit("-", 1)[1])] += int(count)
-    return out
-
-
-def weights_of_perf_script(text):
-    out = collections.Counter()
-    for match in re.finditer(r"^\S+ +(\d+)/(\d+) +\[\d+\] +[\d.]+: +(\d+) \S+: *$", text, re.M):
-        out[int(match[2])] += int(match[3])
-    return out
 
 
 @pytest.mark.parametrize("settings", [
@@ -676,7 +607,7 @@ def test_summary_of_host_and_command(make, pysym):
 def test_newer_flags(make, pysym):
     """Flags of a later version are skipped, with what comes with them: the samples count, and the summary says so."""
     trace = make(samples=10, newer=3, native=0)
-    assert count(good(pysym(trace, "-f", "folded", "--strict"))) == 13
+    assert total_of_folded(good(pysym(trace, "-f", "folded", "--strict"))) == 13
     assert re.findall(r".*newer.*", good(pysym(trace, "-f", "summary", "-v"))) == [
         "  not read      flags of 3 samples of a newer format"]
     assert len(re.findall(r"^  sample .* flags=0x124$", good(pysym(trace, "-f", "dump")), re.M)) == 3
@@ -705,10 +636,6 @@ def test_dump_has_source_files(make, pysym):
 
 
 # ---- which samples ----
-
-def count(text):
-    return sum(int(line.rsplit(" ", 1)[1]) for line in text.splitlines())
-
 
 def test_gil_needs_to_be_known(make, pysym):
     done = pysym(make(samples=10), "-f", "folded", "--gil")
@@ -756,7 +683,7 @@ def test_output_is_whole_or_not_there(make, pysym, tmp_path):
     assert pysym(tmp_path / "none.bin", "-o", out).returncode == 1
     assert out.read_text() == "before\n"
     good(pysym(make(samples=10), "-o", out))
-    assert count(out.read_text()) == 10
+    assert total_of_folded(out.read_text()) == 10
     assert out.stat().st_mode & 0o777 == 0o640
     assert [p.name for p in tmp_path.iterdir() if "folded" in p.name] == ["keep.folded"]
 
@@ -789,7 +716,7 @@ def test_output_follows_no_link(make, pysym, tmp_path):
         assert done.returncode == 1 and word in done.stderr and str(name) in done.stderr, done.stderr
     assert out.read_text() == "before\n" and link.is_symlink()
     for name in "/dev/stdout", "/proc/self/fd/1":
-        assert count(pysym(make(samples=10), "-f", "folded", "-o", name).stdout) == 10
+        assert total_of_folded(pysym(make(samples=10), "-f", "folded", "-o", name).stdout) == 10
 
 
 def test_file_limit(make, pysym, tmp_path):
@@ -910,7 +837,7 @@ def test_truncated(make, pysym, tmp_path):
         assert done.returncode == 0, done.stderr
         assert str(path) in done.stderr
         assert pysym(path, "-f", "folded", "--strict").returncode == 3
-        counts.append(count(done.stdout))
+        counts.append(total_of_folded(done.stdout))
     assert counts == sorted(counts) and 0 < counts[0] < counts[1] < 3000
     assert "NOT ended in good order" in pysym(path, "-f", "summary", "-v").stdout
 
@@ -927,7 +854,7 @@ def test_flipped_bits(make, pysym, tmp_path):
         assert done.returncode in (1, 3), (at, done.stderr)
         assert str(path) in done.stderr or done.returncode == 3
         if done.returncode == 3:
-            assert count(done.stdout) >= 300 or at < 100, at
+            assert total_of_folded(done.stdout) >= 300 or at < 100, at
             assert pysym(path, "-f", "dump").returncode == 0
 
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs as people run them (tests/real/programs.py): every process is found, and stacks are whole, Python and native."""
+"""Of real programs, as people run them, every process is found and stacks are whole.
+
+Python and native. tests/real/programs.py has the programs.
+"""
 import collections
 import contextlib
 import json
@@ -13,7 +16,7 @@ import sys
 import pytest
 
 import accounts
-from conftest import PYCAP, PYSYM, PYTHON, ROOT
+from conftest import PYCAP, PYSYM, ROOT
 
 sys.path.insert(0, str(ROOT / "tests/real"))
 import programs  # noqa: E402

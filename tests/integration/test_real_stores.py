@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pysym push to real stores, for `make check-stores PARCA=path PYROSCOPE=path`: what they answer to a query is what pysym
-itself says of the traces, stack by stack.
+"""pysym push to Pyroscope and Parca: their queries answer what pysym says, stack by stack.
+
+For `make check-stores PARCA=path PYROSCOPE=path`.
 
 Each store runs on loopback with ports and a folder of its own. Traces of testdata/ are older than Pyroscope takes by default,
 so that one of its limits is lifted for them; a store with all of its defaults gets a capture that is made here.
@@ -13,9 +14,8 @@ import time
 import pytest
 
 from conftest import PYTHON, ROOT
-from pusher import Pusher, expected, stacks_of
+from pusher import Pusher, expected, good, refused, stacks_of
 from real_stores import Parca, Pyroscope
-from test_push import good, make, refused  # noqa: F401
 
 pytestmark = pytest.mark.long
 
@@ -134,7 +134,7 @@ def test_recordings(check, name):
     assert check.same([trace])[0] > 5
 
 
-def test_events_and_losses(check, store, make):  # noqa: F811
+def test_events_and_losses(check, store, make):
     trace = make(samples=4000, stacks=100, depth=20, threads=4, processes=3, second_event=900, losses=1234, containers=1)
     check.run("--window", "5s", trace)
     check.same([trace])
@@ -147,13 +147,13 @@ def test_events_and_losses(check, store, make):  # noqa: F811
     assert {frames[-1].function: value for frames, value in lost.items()} == {"ring_full": 1234}
 
 
-def test_many_rows(check, make):  # noqa: F811
+def test_many_rows(check, make):
     trace = make(samples=40000, stacks=40000, depth=3, leaves=40000, interval_us=100)
     check.run(trace)
     assert check.same([trace])[0] > 2 * 16000
 
 
-def test_labels(check, store, make, tmp_path):  # noqa: F811
+def test_labels(check, store, make, tmp_path):
     """Text in labels and names survives."""
     odd = 'ü"\\{}\U0001f40d'
     trace = make(samples=100)
@@ -165,7 +165,7 @@ def test_labels(check, store, make, tmp_path):  # noqa: F811
     assert odd in store.labels("odd", *span) and "pay/ments-1.2" in store.labels("team", *span)
 
 
-def test_window_of_two_files(check, make):  # noqa: F811
+def test_window_of_two_files(check, make):
     """Two files have samples of one window and one series: the store adds them up."""
     one, two = make(samples=300), make(samples=500, stacks=7)
     check.run(one, two)
@@ -212,7 +212,7 @@ def test_too_old(start, kind, tmp_path):
         check.same([trace])
 
 
-def test_tenants(start, tmp_path, make):  # noqa: F811
+def test_tenants(start, tmp_path, make):
     store = start("pyroscope", *OLD["pyroscope"], "-auth.multitenancy-enabled=true")
     check = Check(tmp_path, store)
     trace = make(samples=100)
@@ -226,7 +226,7 @@ def test_tenants(start, tmp_path, make):  # noqa: F811
     check.same([trace])
 
 
-def test_store_killed(start, kind, tmp_path, make):  # noqa: F811
+def test_store_killed(start, kind, tmp_path, make):
     """kill -9 in the middle: everything is there in the end, and what was not answered may be there twice."""
     store = start(kind, *LASTING[kind], alone=True)
     check = Check(tmp_path, store)

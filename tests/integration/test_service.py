@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pycap as a service: what a service manager hears, who may read the files. A socket stands in for systemd."""
+"""pycap as a service tells the service manager its state, and guards who may read its files.
+
+A socket stands in for systemd.
+"""
 import os
 import pathlib
 import re

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A recording into a pipe whose reader is slow, stops, or goes away: it costs samples, which are counted, and nothing else."""
+"""A slow reader of a recording's pipe costs samples, which are counted, and nothing else.
+
+It may also stop, or go away.
+"""
 import os
 import pathlib
 import re

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a recording says of the source files of its code (SOURCE), beside what os.stat says."""
+"""What a recording says of source files (SOURCE) is what os.stat says."""
 import collections
 import os
 import pathlib

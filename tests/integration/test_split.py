@@ -1,31 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pysym --split and --window: all files together are what one file would be, and none is there if one cannot be."""
+"""The files of pysym --split and --window together are what one file would be.
+
+None is there if one cannot be.
+"""
 import collections
 import gzip
 import os
-import pathlib
 import re
 import resource
-import subprocess
 
 import pytest
 
-from conftest import PYSYM, ROOT, formats
+from conftest import ROOT, formats
 
-MAKE_TRACE = pathlib.Path(os.environ.get("MAKE_TRACE", pathlib.Path(PYSYM).parent / "tools/make_trace"))
 # Formats that are one output of all samples, whatever is asked for.
 WHOLE = {"summary", "dump", "unwind-check", "perf-data"}
-
-
-@pytest.fixture
-def make(tmp_path):
-    if not os.access(MAKE_TRACE, os.X_OK):
-        pytest.skip(f"{MAKE_TRACE} is not built")
-
-    def run(name="made.bin", **settings):
-        subprocess.run([MAKE_TRACE, tmp_path / name, *(f"{k}={v}" for k, v in settings.items())], check=True)
-        return tmp_path / name
-    return run
 
 
 @pytest.fixture
@@ -185,7 +174,7 @@ def test_refused(pysym, make, tmp_path, arguments, says):
     (tmp_path / "DIR").mkdir()
     done = pysym(trace, *arguments, cwd=tmp_path)
     assert done.returncode == 2 and says in done.stderr, done.stderr
-    assert sorted(os.listdir(tmp_path)) == ["DIR", "made.bin"]
+    assert sorted(os.listdir(tmp_path)) == ["DIR", "made1.bin"]
 
 
 def test_few_descriptors(make, split):

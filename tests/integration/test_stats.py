@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tests of differences between runs (formats/stats/): beside the same formulas over scipy (from PyPI; skipped without it),
-and on made-up runs whose truth is known. Draws begin with a fixed seed, so nothing here is left to chance."""
+"""The tests of differences between runs (formats/stats/) equal the same formulas over scipy.
+
+scipy is from PyPI; without it these are skipped. And on made-up runs whose truth is known. Draws begin with a fixed seed, so
+nothing here is left to chance.
+"""
 import collections
 import pathlib
 import re

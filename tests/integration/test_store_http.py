@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How profiles reach a store: build/tools/store_send, which is symbolize/push/store.h without a trace, against servers
-that answer, break and lie as stores, proxies and strangers may."""
+"""Profiles reach a store, past servers that answer late, break and lie.
+
+build/tools/store_send is symbolize/push/store.h without a trace; servers answer, break and lie as stores, proxies and strangers
+may.
+"""
 import ctypes
 import json
 import os

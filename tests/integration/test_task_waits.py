@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The event task-wait: how long tasks of asyncio wait, for what, and in which stack, beside the program's own clock."""
+"""The event task-wait says how long asyncio tasks wait, for what, and in which stack.
+
+Beside the program's own clock.
+"""
 import collections
 import json
 import math
@@ -22,11 +25,11 @@ Wait = collections.namedtuple("Wait", "task until_ns ns what stack")
 
 
 def pytest_generate_tests(metafunc):
-    if "with_tasks" in metafunc.fixturenames:
+    if "any_python" in metafunc.fixturenames:
         found, missing = pythons_with_tasks()
         by_version = {i.version: i for i in found}
         short = SHORT if len(by_version) > 1 else by_version
-        metafunc.parametrize("with_tasks", [
+        metafunc.parametrize("any_python", [
             *(pytest.param(i, id=i.name, marks=[] if i.version in short else pytest.mark.long) for i in by_version.values()),
             *(pytest.param(None, marks=pytest.mark.skip(why), id=name) for name, why in missing)])
 
@@ -81,9 +84,9 @@ def recorded(tmp_path_factory):
 
 
 @pytest.fixture
-def seen(needs_bpf, recorded, pysym, with_tasks):
-    trace, told, said = recorded(pysym, with_tasks)
-    return waits_of(pysym, trace, with_tasks), told, said
+def seen(needs_bpf, recorded, pysym, any_python):
+    trace, told, said = recorded(pysym, any_python)
+    return waits_of(pysym, trace, any_python), told, said
 
 
 def test_waits_last_as_long_as_the_program_says(seen):
@@ -147,7 +150,7 @@ def test_what_tasks_wait_for(seen):
     assert not by_task["always_ready"]["task"]
 
 
-def test_stacks_begin_with_the_tasks_that_await(seen, with_tasks):
+def test_stacks_begin_with_the_tasks_that_await(seen, any_python):
     waits, _, _ = seen
     chains = collections.Counter()
     for w in waits:
@@ -155,7 +158,7 @@ def test_stacks_begin_with_the_tasks_that_await(seen, with_tasks):
             chains[tuple(name for name, _ in w.stack)] += w.ns
     chain, _ = chains.most_common(1)[0]
     assert chain[-4:] == ("awaits_tasks", "awaits_one", "briefly", "sleep"), chains
-    if with_tasks.version >= (3, 14):  # gather() tells the interpreter who awaits
+    if any_python.version >= (3, 14):  # gather() tells the interpreter who awaits
         gathered = [w for w in waits if w.stack[-2:-1] and w.stack[-2][0] == "briefly" and w.task.startswith("Task-")]
         assert gathered and all("gathers" in [name for name, _ in w.stack] for w in gathered)
 

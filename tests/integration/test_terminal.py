@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The formats that show stacks to people: tree, brief and svg. tests/unit/test_emit_people.c has their golden texts."""
+"""The formats for people, tree, brief and svg, show the figures of top.
+
+tests/unit/test_emit_people.c has their golden texts.
+"""
 import collections
 import json
 import pathlib
@@ -9,7 +12,9 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from test_pysym import FORMATS, PYSYM, good, make, on_terminal  # noqa: F401
+from conftest import PYSYM
+from pysym_output import FORMATS, good
+from screen import on_terminal
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SVG = "{http://www.w3.org/2000/svg}"
@@ -45,7 +50,7 @@ def boxes(svg):
 
 
 @pytest.mark.parametrize("options", [(), ("--interpreter", "show"), ("--layer", "python"), ("--by", "line")])
-def test_tree_equals_top(make, pysym, options):  # noqa: F811
+def test_tree_equals_top(make, pysym, options):
     """Self times of all lines of a function add up to those of top; what is outermost is all there is."""
     trace = make(samples=3000, stacks=7, depth=5, threads=3, torn=10)
     rows = tree_rows(good(pysym(trace, "-f", "tree", "--min", "0", *options)))
@@ -59,7 +64,7 @@ def test_tree_equals_top(make, pysym, options):  # noqa: F811
         assert abs(self_s[name] - row["self_weight_ns"] / 1e9) <= 0.0051 * lines[name], name
 
 
-def test_tree_leaves_out(make, pysym):  # noqa: F811
+def test_tree_leaves_out(make, pysym):
     trace = make(samples=3000, stacks=300, depth=3)
     text = good(pysym(trace, "-f", "tree", "--min", "5%"))
     assert all(share >= 5 for _, _, share, _ in tree_rows(text))
@@ -70,7 +75,7 @@ def test_tree_leaves_out(make, pysym):  # noqa: F811
     assert tree_rows(good(pysym(trace, "-f", "tree"))) == tree_rows(good(pysym(trace, "-f", "tree", "--min", "0.5%"))) != whole
 
 
-def test_tree_on_a_terminal(make):  # noqa: F811
+def test_tree_on_a_terminal(make):
     """The width and the colours are the terminal's."""
     trace = make(samples=300, stacks=9, depth=30)
     command = (PYSYM, trace, "-f", "tree", "--full-filenames")
@@ -84,7 +89,7 @@ def test_tree_on_a_terminal(make):  # noqa: F811
 
 
 @pytest.mark.parametrize("name", ["tree", "brief", "svg"])
-def test_each_event_and_owner_apart(make, pysym, tmp_path, name):  # noqa: F811
+def test_each_event_and_owner_apart(make, pysym, tmp_path, name):
     """Several events, filters, processes and threads; several inputs; an output for each process."""
     trace = make(samples=400, processes=2, threads=4, second_event=1)
     text = good(pysym(trace, "-f", name))
@@ -102,7 +107,7 @@ def test_each_event_and_owner_apart(make, pysym, tmp_path, name):  # noqa: F811
     assert len(list(tmp_path.glob("part*.out"))) == 2
 
 
-def test_brief_is_top_in_short(make, pysym):  # noqa: F811
+def test_brief_is_top_in_short(make, pysym):
     """Rows are those of top, with paths in full; the summary's verdict comes first; all of it is a page without escapes."""
     trace = make(samples=3000, stacks=7, depth=12, losses=7)
     text = good(pysym(trace, "-f", "brief"))
@@ -123,14 +128,14 @@ def test_brief_is_top_in_short(make, pysym):  # noqa: F811
     assert re.search(r"^Missing: 7: sample lost: the ring buffer was full", text, re.M), text
 
 
-def test_brief_in_parts(make, pysym, tmp_path):  # noqa: F811
+def test_brief_in_parts(make, pysym, tmp_path):
     """The verdict is of the whole recording, so no part has it."""
     good(pysym(make(samples=100, processes=2), "-f", "brief", "--split", "process", "-o", tmp_path / "part.out"))
     for part in tmp_path.glob("part*.out"):
         assert re.match(r"\d+ samples of ", part.read_text()), part.read_text()
 
 
-def test_svg_equals_top(make, pysym):  # noqa: F811
+def test_svg_equals_top(make, pysym):
     """Boxes of a function are together as wide as its total, where it calls itself nowhere."""
     trace = make(samples=3000, stacks=7, depth=5)
     widths = collections.Counter()
@@ -155,7 +160,7 @@ def test_svg_is_a_safe_picture(pysym):
     assert not re.search(r"href|url\(|@import|<!|on\w+=", text)
 
 
-def test_svg_in_chromium(make, pysym, tab, tmp_path):  # noqa: F811
+def test_svg_in_chromium(make, pysym, tab, tmp_path):
     """A browser draws it: boxes where they belong, text that can be selected, colours of a light and of a dark page."""
     picture = tmp_path / "p.svg"
     good(pysym(make(samples=1000, stacks=5, depth=8), "-o", picture))

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pysym -f threads: threads and tasks at the end of a recording, beside what the program and asyncio themselves say."""
+"""pysym -f threads shows the threads and tasks that were there at the end of a recording.
+
+Beside what the program and asyncio themselves say.
+"""
 import collections
 import json
 import os
@@ -10,7 +13,7 @@ import time
 import pytest
 
 from conftest import PYTHON, ROOT
-from test_asyncio_tasks import Stopped, is_shown, pytest_generate_tests  # noqa: F401
+from known_tasks import Stopped, is_shown
 
 FLASKR = ROOT / "testdata/waiting/flaskr.trace"
 WAITING = """

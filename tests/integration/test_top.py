@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pycap top on a terminal: how it begins, stops, goes on and ends, and what is left then."""
+"""pycap top on a terminal begins, stops, goes on and ends, and leaves the terminal as it was."""
 import os
 import pathlib
 import re

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tracepoints: what is recorded of them equals what the program itself counted, in calls and in bytes, by function; several
-events at once have an account each, in which nothing is missing."""
+"""Tracepoints are recorded as often, and with as many bytes, as the program itself counts.
+
+By function; several events at once have an account each, in which nothing is missing.
+"""
 import collections
 import json
 import os
@@ -10,7 +12,7 @@ import subprocess
 import pytest
 
 from conftest import PYTHON, ROOT, record_behind_gate
-from test_events import dump, samples_of
+from trace_text import dump, samples_of
 
 PROGRAM = ROOT / "testdata/programs/hits.py"
 OPENS, WRITES, FORKS = "syscalls:sys_enter_openat", "syscalls:sys_enter_write", "sched:sched_process_fork"

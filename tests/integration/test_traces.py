@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Traces of every version and flavour, recorded by testdata/traces/record.sh, read without interpreters or privilege."""
+"""Traces of every version and flavour of CPython are read without interpreters or privilege.
+
+testdata/traces/record.sh recorded them.
+"""
 import collections
 import re
 import sys

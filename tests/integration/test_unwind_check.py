@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stacks unwound while recording, beside what libunwind, libdwfl and the same tables make of a snapshot of the same sample."""
+"""Stacks unwound while recording are those of libunwind, libdwfl and pysym's tables.
+
+Of a snapshot of the same sample.
+"""
 import os
 import re
 import subprocess

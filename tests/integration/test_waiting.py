@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where threads wait: what is recorded of a program's waits equals what its own clocks say, and what the kernel's switches
-add up to; nothing is lost, and waits that last are in the trace while they do."""
+"""The waits recorded of a program are those of its own clocks and of the kernel's switches.
+
+Nothing is lost, and waits that last are in the trace while they do.
+"""
 import collections
 import json
 import subprocess
@@ -10,7 +12,7 @@ import pytest
 
 from accounts import is_begun
 from conftest import PYCAP, PYTHON, ROOT, record_behind_gate
-from wait_trace import CONTINUES, TICK_SKIPPED, Trace, clock_error, waits_in
+from wait_trace import CONTINUES, TICK_SKIPPED, Trace, clock_error, waits_of
 
 PROGRAMS = ROOT / "testdata/programs"
 
@@ -25,14 +27,6 @@ def record_waits(pysym, tmp_path, scale, *options, known_by=()):
     """What waits.py says of itself, and the trace."""
     trace, told, _ = record_behind_gate(pysym, tmp_path, options, PYTHON, PROGRAMS / "waits.py", scale, known_by=known_by)
     return json.loads(told), trace
-
-
-def waits_of(pysym, trace, truth):
-    """By function of the truth, in ns: samples of off-cpu with that function in their stack. On a machine with nothing else
-    to do each is within 2 % of the program's own clock, which leaves out what a host steals; the tests allow five times that."""
-    done = pysym(trace, "--format", "perf-script", "--event", "off-cpu")
-    assert done.returncode in (0, 3), done.stderr
-    return waits_in(done.stdout, truth.keys())
 
 
 def test_every_wait(needs_bpf, rings, pysym, tmp_path):

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The exact times of waits beside strace and perf sched, which watch the same run as pycap. What they cannot know is bracketed,
-so that a busy machine changes nothing; the figures are printed."""
+"""The times of waits are those that strace and perf sched see of the same run.
+
+What they cannot know is bracketed, so that a busy machine changes nothing; the figures are printed.
+"""
 import collections
 import json
 import re

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Waits that are thinned, over ten runs: what is said of callers has no bias, and the error that docs/accuracy.md states. The
-figures are printed. And threads that end faster than that can be told."""
+"""Waits that are thinned out give the callers' times without bias, over ten runs.
+
+The error is what docs/accuracy.md states; the figures are printed. And threads that end faster than that can be told.
+"""
 import collections
 import json
 import math

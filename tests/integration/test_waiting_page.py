@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/waiting.md and docs/asyncio.md show what pysym prints of recordings that lie in testdata."""
+"""docs/waiting.md and docs/asyncio.md show what pysym prints of testdata's recordings."""
 import re
 import shlex
 

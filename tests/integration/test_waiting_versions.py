@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stacks of threads that wait are those that the interpreter itself sees, with their lines, on every version."""
+"""The stacks of waiting threads are those that the interpreter itself sees, on every version.
+
+With their lines.
+"""
 import collections
 import json
 import subprocess

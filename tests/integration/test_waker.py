@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who ends waits (--waker): a thread of the process, one of another process that is recorded, a timer, a stranger."""
+"""A wait says who ended it (--waker): a thread, another process, a timer or a stranger.
+
+The thread is one of the process, or one of another process that is recorded.
+"""
 import collections
 import json
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pysym --wall: the time that threads ran and the time that they waited, as one event in every format."""
+"""pysym --wall adds up the time that threads ran and waited, in every format."""
 import collections
 import json
 import re
@@ -8,7 +8,7 @@ import pytest
 
 import profile_readers
 from conftest import ROOT
-from test_pysym import good, make  # noqa: F401
+from pysym_output import good
 
 WHAT = {"samples": 100, "stacks": 2, "depth": 2, "waits": 5}  # 1 s of cpu-clock; 15 ms blocked, 5 ms in the run queue
 BLOCKED, QUEUED = "[wait: blocked]", "[wait: run queue]"
@@ -18,7 +18,7 @@ def folded(text):
     return collections.Counter({stack: int(n) for stack, n in (line.rsplit(" ", 1) for line in text.splitlines())})
 
 
-def test_folded(make, pysym):  # noqa: F811
+def test_folded(make, pysym):
     """Under one root, in one unit: both events and nothing else, and which of the time was which kind of wait."""
     trace = make(**WHAT, second_event=10)
     apart, wall = folded(good(pysym(trace, "-f", "folded"))), folded(good(pysym(trace, "-f", "folded", "--wall")))
@@ -32,7 +32,7 @@ def test_folded(make, pysym):  # noqa: F811
     assert waits == {BLOCKED: 15000, QUEUED: 5000}
 
 
-def test_every_format(make, pysym, tmp_path):  # noqa: F811
+def test_every_format(make, pysym, tmp_path):
     """The sum is that of both, in ns, and what was waited for is the innermost frame."""
     trace = make(**WHAT, second_event=10)
     profiles = json.loads(good(pysym(trace, "-f", "speedscope", "--wall")))
@@ -64,7 +64,7 @@ def test_every_format(make, pysym, tmp_path):  # noqa: F811
     assert b"wall\0" in (tmp_path / "perf.data").read_bytes()
 
 
-def test_top(make, pysym):  # noqa: F811
+def test_top(make, pysym):
     """A wait is the time of the function that waits, beside what it computes."""
     trace = make(**WHAT)
     text = good(pysym(trace, "-f", "top", "--wall"))
@@ -83,7 +83,7 @@ def test_top(make, pysym):  # noqa: F811
     assert "states_ns" not in only and "self_states_ns" not in only["tables"][0]["rows"][0]
 
 
-def test_parts_and_filters(make, pysym, tmp_path):  # noqa: F811
+def test_parts_and_filters(make, pysym, tmp_path):
     """Parts add up to the whole; filters by kind of wait, and those that --wall adds nothing to."""
     trace = make(**WHAT, threads=2)
     whole = folded(good(pysym(trace, "-f", "folded", "--wall", "-t")))
@@ -105,12 +105,12 @@ def test_parts_and_filters(make, pysym, tmp_path):  # noqa: F811
     ({}, ("--event", "off-cpu"), "made1.bin says where threads waited, but not where they ran"),
     ({}, ("-f", "summary"), "--wall is for stacks: summary has each event by itself"),
 ])
-def test_what_is_no_wall_time(make, pysym, made, options, message):  # noqa: F811
+def test_what_is_no_wall_time(make, pysym, made, options, message):
     done = pysym(make(**{**WHAT, **made}), "--wall", *(options if "-f" in options else ("-f", "top", *options)))
     assert done.returncode == 2 and message in done.stderr and not done.stdout, done.stderr
 
 
-def test_one_clock_of_two(make, pysym):  # noqa: F811
+def test_one_clock_of_two(make, pysym):
     text = good(pysym(make(**WHAT, clocks=2), "-f", "top", "--wall", "--event", "cpu-clock", "--event", "off-cpu"))
     assert "1.0 s of wall time" in text
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conditions on which a flight recorder writes: one that holds brings a file of what was before and then, one that does not none."""
+"""A flight recorder writes a file when its condition holds, and none when it does not.
+
+The file has what was before and then.
+"""
 import os
 import re
 

@@ -6,6 +6,8 @@ import pathlib
 import re
 import subprocess
 
+from trace_text import script_samples
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PYSYM = os.environ.get("PYSYM", str(ROOT / "build/pysym"))
 KINDS = {int(number): text for number, text in
@@ -15,7 +17,6 @@ OWED = 64
 TICK_SKIPPED = 4  # of losses.def
 
 Sample = collections.namedtuple("Sample", "thread time_ns value flags labels")
-ScriptSample = collections.namedtuple("ScriptSample", "event tid value functions")
 
 
 class Trace:
@@ -101,15 +102,6 @@ def clock_error(account, truth, *clocks):
     return max(max(truth[what] - account[what], account[what] - truth[what] - rest, 0) / truth["wall"] for what in clocks)
 
 
-def script_samples(text):
-    """The samples of perf-script's output; `functions` are Python's, innermost first."""
-    for block in text.split("\n\n"):
-        head = re.search(r"^.* \d+/(\d+) .*: +(\d+) (\S+): $", block, re.M)
-        if head:
-            functions = re.findall(r"^\t *[0-9a-f]+ py::([^:]+):", block, re.M)
-            yield ScriptSample(head[3], int(head[1]), int(head[2]), functions)
-
-
 def waits_in(text, names):
     """By function of `names`, in ns: samples of off-cpu in perf-script's output with that function in their stack."""
     out = collections.Counter()
@@ -117,6 +109,14 @@ def waits_in(text, names):
         for name in set(s.functions) & names:
             out[name] += s.value if s.event == "off-cpu" else 0
     return out
+
+
+def waits_of(pysym, trace, truth):
+    """By function of the truth, in ns: samples of off-cpu with that function in their stack. On a machine with nothing else
+    to do each is within 2 % of the program's own clock, which leaves out what a host steals; the tests allow five times that."""
+    done = pysym(trace, "--format", "perf-script", "--event", "off-cpu")
+    assert done.returncode in (0, 3), done.stderr
+    return waits_in(done.stdout, truth.keys())
 
 
 def off_cpu_samples(trace):

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How often a sample reads the program's memory, by stage. Time depends on the machine; this does not."""
+"""A sample reads the program's memory no more often than it may, stage by stage.
+
+Time depends on the machine; this does not.
+"""
 import re
 import sys
 

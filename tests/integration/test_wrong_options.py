@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wrong options: exit code 2, a message that names them, nothing written. Under the sanitizers a leak fails them, too."""
+"""Wrong options end in exit code 2 and a message that names them, and nothing is written.
+
+Under the sanitizers a leak fails them, too.
+"""
 import re
 import subprocess
 import sys

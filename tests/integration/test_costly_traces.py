@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Traces that are small and cost pysym much (build/tools/make_bomb): memory and time stay in proportion to their size."""
+"""Small traces that are made to be costly take memory and time in proportion to their size.
+
+build/tools/make_bomb writes them.
+"""
 import os
 import pathlib
 import subprocess
@@ -7,7 +10,7 @@ import subprocess
 import pytest
 
 import measured
-from conftest import MAKE_TRACE, PYSYM
+from conftest import PYSYM
 
 MAKE_BOMB = pathlib.Path(PYSYM).parent / "tools/make_bomb"
 MEMORY_MIB = 256
@@ -57,9 +60,9 @@ def test_bomb(made, name):
             assert seconds <= 5 * SECONDS, form
 
 
-def test_the_limits_are_options(make_trace, tmp_path):
+def test_the_limits_are_options(make, tmp_path):
     """A trace that is refused with little memory is read with more; an output that is cut has whole lines and an error."""
-    trace = make_trace(samples=20000, stacks=20000, depth=40)
+    trace = make(samples=20000, stacks=20000, depth=40)
     code, said, _, _ = run(trace, "-f", "folded", "--max-memory", "2M")
     assert code == 1 and "--max-memory" in said, said
     assert run(trace, "-f", "folded", "--max-memory", "1G")[0] == 0
@@ -74,15 +77,3 @@ def test_the_limits_are_options(make_trace, tmp_path):
     out = tmp_path / "out.txt"
     assert run(trace, "-f", "perf-script", "--max-output", "1M", "-o", out)[0] == 1
     assert not list(tmp_path.glob("out*"))
-
-
-@pytest.fixture
-def make_trace(tmp_path):
-    if not os.access(MAKE_TRACE, os.X_OK):
-        pytest.skip(f"{MAKE_TRACE} is not built")
-
-    def run_tool(**settings):
-        path = tmp_path / "made.bin"
-        subprocess.run([MAKE_TRACE, path, *(f"{k}={v}" for k, v in settings.items())], check=True)
-        return path
-    return run_tool

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""With -p, a command or a filter the other processes of the host cost nothing: pycap does not read what they have mapped."""
+"""Processes that are not recorded cost nothing.
+
+With -p, a command or a filter pycap does not read what the other processes of the host have mapped.
+"""
 import pathlib
 import signal
 import subprocess

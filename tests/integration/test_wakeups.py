@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How often pycap wakes while it records one program and others start and end on the host.
+"""pycap wakes seldom while others start and end on the host.
 
 Waking is what a sample costs at low rates. Where nothing is new for the recording it wakes some five times a second: to drain
 the rings, to look whether an event is about the program, and to write.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a sample says beside its stack: whether the thread held the GIL, the thread's name, its interpreter, its task."""
+"""A sample says whether its thread held the GIL, the thread's name, interpreter and task."""
 import collections
 import json
 import re

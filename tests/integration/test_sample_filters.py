@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options of pysym that choose samples and change stacks, over made-up traces and those of testdata/: what passes, what
-its weight is in each format, what is said of it, and what is said where nothing passes."""
+"""The options of pysym that choose samples and change stacks do so in every format.
+
+Over made-up traces and those of testdata/: what passes, what its weight is in each format, what is said of it, and what is said
+where nothing passes.
+"""
 import collections
 import json
 import re
@@ -8,7 +11,7 @@ import re
 import pytest
 
 from conftest import ROOT
-from test_pysym import count, good, make, weights_of_folded, weights_of_perf_script, weights_of_speedscope  # noqa: F401
+from pysym_output import good, total_of_folded, weights_of_folded, weights_of_perf_script, weights_of_speedscope
 
 FILTERS = [["--pid", "1000"], ["--tid", "1000,1101"], ["--comm", "^python"], ["--exe", "made-up"], ["--thread", "worker-[12]"],
            ["--cpu", "1"], ["--gil"], ["--time", "0.1,0.3"], ["--time", "25%,75%"], ["--time", "22:13:20.1,22:13:20.3"],
@@ -19,7 +22,7 @@ FILTERS = [["--pid", "1000"], ["--tid", "1000,1101"], ["--comm", "^python"], ["-
 
 
 @pytest.fixture
-def trace(make):  # noqa: F811
+def trace(make):
     return make(samples=400, processes=2, threads=4, cpus=2, stacks=7, gil=1, native=0, interval_us=2000)
 
 
@@ -45,7 +48,7 @@ def test_formats_agree(options, trace, pysym):
 def test_how_many_pass(trace, pysym):
     """Counts known from how the trace is made: samples go round threads, CPUs and stacks."""
     def chosen(*options):
-        return count(good(pysym(trace, "-f", "folded", *options)))
+        return total_of_folded(good(pysym(trace, "-f", "folded", *options)))
 
     assert chosen() == 400
     assert chosen("--pid", "1000") == chosen("--cpu", "0") == chosen("--cpu", "1-3") == 200
@@ -91,7 +94,7 @@ def branches(lines):
     return out
 
 
-def test_thin_branches(make, pysym):  # noqa: F811
+def test_thin_branches(make, pysym):
     """They become one box beside their neighbours; everything else, and the sum, stays."""
     trace = make(samples=1000, stacks=9, depth=4, native=0, interval_us=1000)
     whole = branches(good(pysym(trace, "-f", "folded")).splitlines())
@@ -114,7 +117,7 @@ def test_thin_branches(make, pysym):  # noqa: F811
         assert done.returncode == 2 and "--min is for folded, tree, svg, top" in done.stderr
 
 
-def test_thin_branches_of_several_events(make, pysym):  # noqa: F811
+def test_thin_branches_of_several_events(make, pysym):
     """Shares are of each event."""
     trace = make(samples=100, second_event=100, stacks=2, native=0)
     lines = good(pysym(trace, "-f", "folded", "--min", "60%")).splitlines()
@@ -123,7 +126,7 @@ def test_thin_branches_of_several_events(make, pysym):  # noqa: F811
     assert [int(line.rsplit(" ", 1)[1]) for line in lines] == [100, 100 * 4096]
 
 
-def test_layers(make, pysym):  # noqa: F811
+def test_layers(make, pysym):
     trace = make(samples=100)
     kernel = good(pysym(trace, "-f", "folded", "--layer", "kernel"))
     assert {line.split(";", 1)[1] for line in kernel.splitlines()} == {
@@ -176,14 +179,14 @@ def test_nothing_passes(options, message, trace, pysym, tmp_path):
 def test_patterns_that_match_nothing(trace, pysym):
     """Where something is left, a pattern without a match is only told."""
     done = pysym(trace, "-f", "folded", "--hide", "zz", "--ignore", "file:x y", "--hide", "level4")
-    assert count(good(done)) == 400
+    assert total_of_folded(good(done)) == 400
     assert done.stderr.splitlines() == [
         "pysym: 0.80 s of 0.80 s shown (--hide zz --ignore 'file:x y' --hide level4)",
         "pysym: no frame of these samples matches --ignore 'file:x y', --hide 'zz'"]
     assert "no frame of these samples matches --hide 'zz'" in pysym(trace, "-f", "summary", "--hide", "zz").stderr
 
 
-def test_epochs_change_nothing(make, pysym):  # noqa: F811
+def test_epochs_change_nothing(make, pysym):
     """Ids start over with each epoch, and with them what filters remember."""
     settings = {"samples": 400, "processes": 2, "threads": 4, "cpus": 2, "stacks": 7, "gil": 1}
     one, many = make(**settings), make(**settings, epoch_samples=33)
@@ -194,20 +197,20 @@ def test_epochs_change_nothing(make, pysym):  # noqa: F811
     assert failed[0] == failed[1] and "1002 worker-2" in failed[0]
 
 
-def test_several_events(make, pysym):  # noqa: F811
+def test_several_events(make, pysym):
     """Each has its own figures; one can be chosen."""
     trace = make(samples=100, second_event=50)
     done = pysym(trace, "-f", "folded", "--event", "cpu-clock")
-    assert count(good(done)) == 100
+    assert total_of_folded(good(done)) == 100
     assert "pysym: cpu-clock: 1.00 s of 1.00 s shown (--event cpu-clock)" in done.stderr
 
 
-def test_several_files(make, pysym):  # noqa: F811
+def test_several_files(make, pysym):
     """Shares of the time, and ranges around a function, are of each file."""
     a, b = make(samples=100, native=0), make(samples=200, native=0)
-    assert count(good(pysym(a, b, "-f", "folded", "--time", "50%,"))) == 51 + 101
-    assert count(good(pysym(a, b, "-f", "folded", "--time", "0.5,"))) == 51 + 151
-    assert count(good(pysym(a, b, "-f", "folded", "--around", "level4_1"))) > 280
+    assert total_of_folded(good(pysym(a, b, "-f", "folded", "--time", "50%,"))) == 51 + 101
+    assert total_of_folded(good(pysym(a, b, "-f", "folded", "--time", "0.5,"))) == 51 + 151
+    assert total_of_folded(good(pysym(a, b, "-f", "folded", "--around", "level4_1"))) > 280
 
 
 def test_filters_of_a_pipe(trace, pysym):
@@ -263,7 +266,7 @@ def test_real_trace(pysym):
     assert dict((line.rsplit(" ", 1)[0], int(line.rsplit(" ", 1)[1])) for line in got.splitlines()) == want
 
 
-def test_names_cannot_command_a_terminal(make, pysym):  # noqa: F811
+def test_names_cannot_command_a_terminal(make, pysym):
     """What a filter repeats is the user's own text; control characters in it are escaped all the same."""
     done = pysym(make(samples=10, native=0), "-f", "folded", "--comm", "x\033")
     assert done.returncode == 1 and "\033" not in done.stderr and "\\x1b" in done.stderr

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""perf-data, pprof, firefox and ndjson hold what folded stacks hold: in all, by event, thread and stack, with every filter of pysym,
-over made-up traces, damaged ones, and those of testdata/."""
+"""Every format has the same samples, for every filter of pysym.
+
+perf-data, pprof, firefox and ndjson hold what folded stacks hold, in all, by event, thread and stack; over made-up traces,
+damaged ones, and those of testdata/.
+"""
 import collections
 import os
 import re
@@ -15,7 +18,7 @@ import measured
 import page_data
 import profile_readers
 from conftest import PYSYM, ROOT
-from test_pysym import make  # noqa: F401
+from frame_names import clean, in_brackets, spelled
 
 sys.path.insert(0, str(ROOT / "tests/hostile"))
 import craft  # noqa: E402
@@ -56,37 +59,6 @@ def test_every_option_is_tried():
 
 
 # ---- one spelling for all: that of folded stacks with whole file names ----
-
-# What utf8_is_control() lists.
-CONTROL = re.compile("[\0-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
-                     "\U000e0000-\U000e007f]")
-
-
-def clean(text):
-    return CONTROL.sub("_", text.strip(" ")).replace(";", ":")
-
-
-def in_brackets(module):
-    if re.fullmatch(r"/tmp/perf-\d+\.map", module):
-        return "[jit]"
-    if module.startswith("["):
-        return clean(module)
-    return f"[{clean(re.sub(r'.*/(?=.)', '', module, flags=re.S))}]" if module else "[unknown]"
-
-
-def spelled(frame):
-    """A frame of ndjson as folded stacks have it."""
-    text = clean(frame["function"])
-    if not text:
-        text = in_brackets(frame["module"]) if frame["layer"] in ("native", "kernel") else "[unknown]"
-    if frame["layer"] == "kernel":
-        text += "_[k]"
-    if frame["layer"] == "python" and frame["file"]:
-        text += f" ({clean(frame['file'])}" + (f":{frame['line']})" if frame["line"] else ")")
-    elif frame["builtin"]:
-        text += f" ({frame['builtin']})"
-    return re.sub(r" ([0-9.]+)$", r"_\1", text)
-
 
 # Events that tick while a thread runs: their samples may be counted. Of others what is shown is what they count, or how long.
 TICKING = ("cpu-clock", "r1a8:u", "cpu/event=0x3c,umask=1/", "L1-dcache-load-misses")
@@ -327,7 +299,7 @@ def check(formats):
 
 
 @pytest.fixture
-def rich(make):  # noqa: F811
+def rich(make):
     """A trace for which every filter has something to leave out."""
     return make(samples=240, processes=2, threads=4, cpus=2, stacks=7, gil=1, labels=3, containers=1, second_event=60,
                 slower_at=120, torn=50, interval_us=2000)
@@ -352,7 +324,7 @@ def test_filters(options, rich, pysym, tmp_path):
     {"samples": 0, "task_waits": 6},
     {"samples": 0},
 ], ids=lambda settings: "-".join(settings))
-def test_made_up(settings, make, pysym, tmp_path):  # noqa: F811
+def test_made_up(settings, make, pysym, tmp_path):
     sums = check(Formats(pysym, make(**settings), tmp_path))
     tasks = settings.get("task_waits", 0)  # three at every other look, else two
     assert sum(sums.samples.values()) == (settings["samples"] + settings.get("second_event", 0) + settings.get("newer", 0) +
@@ -379,7 +351,7 @@ def test_native_names(options, pysym, tmp_path):
         assert bool(nameless) != bool(travel)
 
 
-def test_several_files(make, pysym, tmp_path):  # noqa: F811
+def test_several_files(make, pysym, tmp_path):
     """The second one is of another rate, another host's pids and a later start."""
     traces = make(samples=100), make(samples=90, pid=7000, interval_us=3000, second_event=20)
     alone = [sum(check(Formats(pysym, trace, tmp_path)).samples.values()) for trace in traces]
@@ -387,7 +359,7 @@ def test_several_files(make, pysym, tmp_path):  # noqa: F811
     assert sum(both.samples.values()) == sum(alone) == 210
 
 
-def test_damaged(make, pysym, tmp_path):  # noqa: F811
+def test_damaged(make, pysym, tmp_path):
     """What is left of a damaged trace is the same in every format."""
     data = make(samples=400, interval_us=50000, epoch_samples=50).read_bytes()
     left = set()
@@ -398,17 +370,11 @@ def test_damaged(make, pysym, tmp_path):  # noqa: F811
     assert len(left) > 3 and max(left) <= 400
 
 
-# Functions, files, processes and threads may be called so.
-HOSTILE = [b"\x1b]0;P\x07\x1b[31mX", b"a;b 99\n=cmd|'!A0", b"\"},{\"x\":\"</script><!--", b"\xff\xc0\x80\xed\xa0\x80",
-           b"\xe2\x80\xae\xe2\x80\x8b\xe2\x81\xa6\xc2\x9b31m\xe2\x80\xa8", b"%s%n", b"\r\x08\x08", b" ", b"\\", b"x" * 3000,
-           "\U000e0041\U0001f40d".encode()]
-
-
 def test_hostile_names(pysym, tmp_path):
     path = tmp_path / "hostile.bin"
-    path.write_bytes(craft.calls_by_name(HOSTILE))
+    path.write_bytes(craft.calls_by_name(craft.HOSTILE_NAMES))
     sums = check(Formats(pysym, path, tmp_path))
-    assert sum(sums.samples.values()) == len(HOSTILE) ** 2
+    assert sum(sums.samples.values()) == len(craft.HOSTILE_NAMES) ** 2
 
 
 def test_equal_input_gives_equal_bytes(rich, pysym, tmp_path):
@@ -436,7 +402,7 @@ def resident_kib(pysym_arguments, out):
 
 @pytest.mark.skipif("asan" in PYSYM, reason="takes long under a sanitizer, which also wants memory of its own")
 @pytest.mark.parametrize("count", [80_000, pytest.param(1_000_000, marks=pytest.mark.long)])
-def test_many_samples(count, make, tmp_path):  # noqa: F811
+def test_many_samples(count, make, tmp_path):
     """Totals by thread and event are right, and memory does not grow with samples."""
     settings = {"stacks": 40, "threads": 8, "processes": 2, "depth": 3, "native": 0, "interval_us": 1000}
     many, few = make(samples=count, **settings), make(samples=count // 50, **settings)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A program that leaks in one function and churns in others: what leaks is first in every view of what its memory grew by,
-and in sum it grew by what the kernel says."""
+"""What leaks memory comes first in every view of memory growth, and the sum is the kernel's.
+
+The program leaks in one function and churns in others.
+"""
 import collections
 import json
 import re
@@ -9,7 +11,7 @@ import pytest
 
 from conftest import PYTHON, ROOT, in_roots, interpreters, record_behind_gate
 from pprof_protobuf import Profile
-from wait_trace import script_samples
+from trace_text import script_samples
 
 PROGRAM = ROOT / "testdata/programs/leaks.py"
 PERIOD = 1 << 20

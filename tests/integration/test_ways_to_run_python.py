@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ways of running Python: each program tells where it spins (testdata/programs/told.py), and samples are compared."""
+"""Whatever way Python is run in, samples are where the program says it spins.
+
+Each program (testdata/programs/told.py) tells where; samples are compared.
+"""
 import collections
 import glob
 import json

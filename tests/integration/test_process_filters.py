@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Only processes of a command name, or in a cgroup, are sampled where that is asked for."""
+"""pycap samples only processes of a command name, or of a cgroup, when it is asked to."""
 import collections
 import os
 import pathlib

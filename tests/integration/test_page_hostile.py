@@ -1,16 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page of `pysym -f html` and what strangers may have put into it: names, depth, and scripts that want the network."""
+"""Hostile names, deep stacks and scripts do no harm in the page of `pysym -f html`.
+
+Scripts may want the network, and get none.
+"""
 import base64
 import hashlib
 import http.server
 import re
+import sys
 import threading
 
 import pytest
 
+from conftest import ROOT
 from page_truth import Truth
-from page_user import RICH, made, page, pysym, rows_of_page, rows_of_top, user  # noqa: F401
-from test_agree import HOSTILE, craft
+from page_user import RICH, pysym, rows_of_page, rows_of_top
+
+sys.path.insert(0, str(ROOT / "tests/hostile"))
+import craft  # noqa: E402
 
 MORE = [b"<img src=x onerror=alert(1)>", "\u05d0\u05d1\u05d2 \u202eabc".encode(), b"%script%", b"&lt;b&gt;", b"'\"`${1}",
         b"</title><h1>x", b"__proto__", b"constructor"]
@@ -21,11 +28,11 @@ def hostile(tmp_path_factory):
     """Processes, threads, functions and files of these names, calling each other."""
     path = tmp_path_factory.mktemp("hostile") / "<b>&quot;'.bin"
     # The table cuts longer names, and shows no blank ones.
-    path.write_bytes(craft.calls_by_name([name[:300] for name in HOSTILE + MORE if name.strip()]))
+    path.write_bytes(craft.calls_by_name([name[:300] for name in craft.HOSTILE_NAMES + MORE if name.strip()]))
     return path
 
 
-def test_hostile_names(user, page, hostile):  # noqa: F811
+def test_hostile_names(user, page, hostile):
     """They are text, in every view, and change nothing else: the page has the elements that its scripts make."""
     user.open(page(hostile))
     truth = Truth(pysym, hostile)
@@ -46,7 +53,7 @@ def test_hostile_names(user, page, hostile):  # noqa: F811
     assert not re.search("[\u202a-\u202e\u2066-\u2069\u200b]", user.tab.evaluate("document.body.innerText + document.title"))
 
 
-def test_hostile_addresses(user, page, made):  # noqa: F811
+def test_hostile_addresses(user, page, made):
     """An address that somebody made up is ignored where it is not understood."""
     written = page(made(**RICH))
     user.open(written)
@@ -59,7 +66,7 @@ def test_hostile_addresses(user, page, made):  # noqa: F811
             assert user.tab.text("#head-shown") == whole, fragment
 
 
-def test_deep_stacks(user, page, made):  # noqa: F811
+def test_deep_stacks(user, page, made):
     """Of 900 frames the innermost is found by keys and by scrolling, and the canvas stays as large as what is seen."""
     trace = made(samples=40, stacks=2, depth=900, native=0)
     truth = Truth(pysym, trace)
@@ -142,7 +149,7 @@ def with_script(text, script):
     return patched + script + text[end:]
 
 
-def test_the_policy_allows_no_network(tab, page, made, listener, tmp_path):  # noqa: F811
+def test_the_policy_allows_no_network(tab, page, made, listener, tmp_path):
     """A script that the policy lets run can load nothing and send nothing."""
     url = f"http://127.0.0.1:{listener.server_port}"
     patched = tmp_path / "patched.html"
@@ -156,7 +163,7 @@ def test_the_policy_allows_no_network(tab, page, made, listener, tmp_path):  # n
     tab.take_faults()
 
 
-def test_the_policy_runs_no_other_script(tab, page, made, tmp_path):  # noqa: F811
+def test_the_policy_runs_no_other_script(tab, page, made, tmp_path):
     """What is not the page's own script does not run, nor does a handler in markup, a javascript: address or eval()."""
     own = page(made(**RICH)).read_text()
     patched = tmp_path / "patched.html"
@@ -171,7 +178,7 @@ def test_the_policy_runs_no_other_script(tab, page, made, tmp_path):  # noqa: F8
     assert "script-src" in refused and "style-src" in refused
 
 
-def test_the_page_loads_nothing(page, made):  # noqa: F811
+def test_the_page_loads_nothing(page, made):
     """Its source names no place outside of itself."""
     text = page(made(**RICH)).read_text()
     assert not re.search(r"<(?:link|img|iframe|object|embed|video|audio|base)\b|\bsrc=|\bsrcset=|@import|url\(|<a [^>]*href=\"[^#]", text)

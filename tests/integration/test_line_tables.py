@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Our decoding of line tables (build/tools/check_lines) beside each interpreter's own, over a part of its library."""
+"""Line tables are decoded as each interpreter decodes its own.
+
+build/tools/check_lines does it over a part of the interpreter's library.
+"""
 import pathlib
 import re
 import subprocess

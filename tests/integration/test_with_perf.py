@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""perf records while pycap does: neither changes what the other is told."""
+"""perf and pycap record at the same time, and neither changes what the other gets."""
 import os
 import re
 import shutil

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How soon a recording begins and what memory it holds, at five times what docs/benchmarks.md says; and what the kernel looks at to
-load the sampler, which does not depend on the machine's load."""
+"""A recording begins soon and takes little memory.
+
+At most five times what docs/benchmarks.md says; and what the kernel looks at to load the sampler, which does not depend on the
+machine's load.
+"""
 import os
 import re
 import subprocess

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mistakes that would end in an empty trace are said by name, with what to do. Nothing recorded of what was asked for is
-exit status 1; with a command its status stays; an idle host is no failure."""
+"""A mistake that would end in an empty trace is named, with what to do.
+
+Nothing recorded of what was asked for is exit status 1; with a command its status stays; an idle host is no failure.
+"""
 import os
 import pathlib
 import re

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Children that ran before the recording began belong to -p, at any depth and whatever the order of pids."""
+"""With -p, children that ran before the recording began are recorded, too.
+
+At any depth, and whatever the order of pids.
+"""
 import os
 import re
 import subprocess

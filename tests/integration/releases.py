@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every released pysym reads the traces of this pycap: it skips records that it does not know, and counts the same.
+"""The pysym of every release that tests/releases lists, and what it makes of a trace.
 
-tests/releases lists the releases. Each is built once from this repository's history, into the tests' cache."""
+Each is built once from this repository's history, into the tests' cache."""
 import collections
 import fcntl
 import os
@@ -11,11 +11,9 @@ import subprocess
 
 import pytest
 
-from conftest import CACHE, PYSYM, PYTHON, ROOT
+from conftest import CACHE, ROOT
 
-PROGRAMS = ROOT / "testdata/programs"
 RELEASES = [line.split() for line in (ROOT / "tests/releases").read_text().splitlines() if line and not line.startswith("#")]
-TRACES = sorted((ROOT / "testdata/traces").glob("*.trace"))
 
 
 def build(version, commit):
@@ -46,6 +44,7 @@ def make_release(version, commit, folder):
 
 @pytest.fixture(params=RELEASES, ids=lambda release: release[0])
 def released(request):
+    """The path of a release's pysym, of one after the other."""
     return build(*request.param)
 
 
@@ -61,22 +60,3 @@ def account(pysym, trace):
             values[head[2]] += int(head[1])
         frames += bool(re.match(r"\t *[0-9a-f]+ py::", line))
     return samples, values, frames
-
-
-def test_there_are_releases():
-    assert RELEASES
-
-
-def test_new_traces(needs_bpf, released, record):
-    """Of a command with several threads, with whatever pycap now writes by default and on request."""
-    trace = record(PYTHON, PROGRAMS / "threads.py", "0.02",
-                   options=("-F", "199", "-e", "cpu-clock", "-e", "page-faults", "-e", "context-switches", "-e", "off-cpu", "--cmdline"))
-    new = account(PYSYM, trace)
-    assert sum(new[0].values()) > 50 and new[2] > 100
-    assert new[0].keys() - {"gil-blame"} == {"cpu-clock", "page-faults", "context-switches", "off-cpu"}, new[0]
-    assert account(released, trace) == new
-
-
-@pytest.mark.parametrize("trace", TRACES[:3], ids=lambda path: path.stem)
-def test_old_traces(released, trace):
-    assert account(released, trace) == account(PYSYM, trace)
