@@ -251,36 +251,41 @@ soak: all ## record for SOAK_MINUTES (10) under a hard load, onto slow and full 
 NO_ASLR := $(shell bits=$$(cat /proc/sys/vm/mmap_rnd_bits 2>/dev/null); [ "$${bits:-0}" -le 28 ] || ! setarch -R true 2>/dev/null || echo setarch -R)
 
 KERNELS ?= 5.10 6.1 6.12 newest
-.PHONY: check check-unit check-long check-stores check-asan check-tsan check-tsan-run check-kernels tests-list
+.PHONY: check check-live check-unit check-long check-stores check-asan check-tsan check-tsan-run check-kernels tests-list
+TEST_PROGRAMS := $(UNIT_BIN) $(TOOLCHAIN_BIN)
+TEST_TOOLS    := $(TRACE_TOOLS) $(STORE_TOOLS) $(LIVE_TOOLS)
+run_tests = $(Q)PYTHON="$(PYTHON)" sh tests/check.sh $(OUT)
 ifeq ($(origin TEST),command line)
-TEST_QUOTED := '$(subst ','\'',$(TEST))'
-check: all $(TRACE_TOOLS) $(STORE_TOOLS) $(LIVE_TOOLS) $(patsubst %,$(OUT)/tests/%,$(shell sh tests/check-one.sh --programs $(TEST_QUOTED)))
-	$(Q)PYTHON=$(PYTHON) sh tests/check-one.sh $(OUT) $(TEST_QUOTED)
+TEST_QUOTED   := '$(subst ','\'',$(TEST))'
+check check-live: all $(TEST_TOOLS) $(patsubst %,$(OUT)/tests/%,$(shell sh tests/check.sh --programs $(TEST_QUOTED)))
+	$(run_tests) named $(TEST_QUOTED)
 else
-check: all $(MAN) $(UNIT_BIN) $(TOOLCHAIN_BIN) $(TRACE_TOOLS) $(STORE_TOOLS) $(LIVE_TOOLS) ## unit, golden and live tests; TEST=merge runs one file or test (tests/README.md)
-	$(Q)PYTHON=$(PYTHON) sh tests/check.sh $(OUT) $(UNIT_BIN) $(TOOLCHAIN_BIN)
+check: all $(MAN) $(TEST_PROGRAMS) $(TEST_TOOLS) ## unit and golden tests, and a live test of each capability: 6 minutes on two CPUs; TEST=merge runs one file or test (tests/README.md)
+	$(run_tests) check
+check-live: all $(TEST_TOOLS) ## the live tests with all interpreters
+	$(run_tests) live
 endif
 check-unit: all $(UNIT_BIN) ## unit tests only: no privilege, no kernel, no compiler
-	$(Q)sh tests/run-unit.sh $(OUT)/tests $(UNIT_BIN)
-check-long: all $(TRACE_TOOLS) $(STORE_TOOLS) $(LIVE_TOOLS) ## the tests that are too long for every run; minutes
-	$(Q)PYCAP="$(CURDIR)/$(OUT)/pycap" PYSYM="$(CURDIR)/$(OUT)/pysym" $(PYTHON) -m pytest -q -rs --tb=short --durations=0 -m long tests/integration
+	$(run_tests) unit
+check-long: all $(TEST_TOOLS) ## the tests that are too long for every run; minutes
+	$(run_tests) long
+tests-list: ## an index of the tests: what each file tests, and how long it took when it last ran
+	$(Q)$(PYTHON) tests/list.py $(OUT)
 check-stores: all $(TRACE_TOOLS) ## push to real stores: make check-stores PARCA=path PYROSCOPE=path
 	$(Q)PYCAP="$(CURDIR)/$(OUT)/pycap" PYSYM="$(CURDIR)/$(OUT)/pysym" PARCA="$(PARCA)" PYROSCOPE="$(PYROSCOPE)" \
 		$(PYTHON) -m pytest -q -rsP --tb=short -m long tests/integration/test_real_stores.py
-check-asan: ## the same tests as check under ASan and UBSan, live ones with one interpreter
+check-asan: ## the same tests as check under ASan and UBSan
 	$(Q)PYTHONS="$${PYTHONS:-/usr/bin/python3}" $(NO_ASLR) $(MAKE) --no-print-directory SANITIZE=1 check
-# Under ThreadSanitizer run the tests in C but these: some stop threads where it has code of its own, delay its signals or
-# count the threads of a process, of which it has one (the first four); the last takes minutes and has one thread.
+# Under ThreadSanitizer run the tests in C but these, and the recorder under a load. Some of these stop threads where it has code
+# of its own, delay its signals or count the threads of a process, of which it has one (the first four); the last takes minutes
+# and has one thread.
 TSAN_LEFT_OUT := test_native_programs test_native_unwind test_proc test_unwind test_elf_bounds
-check-tsan: ## unit and toolchain tests under ThreadSanitizer
+check-tsan: ## the tests in C under ThreadSanitizer
 	$(Q)$(NO_ASLR) $(MAKE) --no-print-directory TSAN=1 SANITIZE=0 check-tsan-run
-TSAN_BIN := $(filter-out $(TSAN_LEFT_OUT:%=$(OUT)/tests/%),$(UNIT_BIN) $(TOOLCHAIN_BIN))
-check-tsan-run: $(TSAN_BIN)
-	$(Q)sh tests/run-unit.sh $(OUT)/tests $(TSAN_BIN)
+check-tsan-run: $(filter-out $(TSAN_LEFT_OUT:%=$(OUT)/tests/%),$(TEST_PROGRAMS))
+	$(run_tests) tsan "$(TSAN_LEFT_OUT)"
 check-kernels: all ## pycap on Debian's kernels in qemu: KERNELS="5.10 newest"
 	$(Q)tests/kernels/check.sh $(KERNELS)
-tests-list: ## an index of the test files: how many tests, how long they took, what they test
-	$(Q)$(PYTHON) tests/list.py $(OUT)
 
 # Programs that attack a recording, beside those in Python.
 HOSTILE_BIN := $(patsubst tests/hostile/%.c,$(OUT)/hostile/%,$(sort $(wildcard tests/hostile/*.c)))

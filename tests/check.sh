@@ -1,224 +1,111 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Runs every suite (unit; golden and live by pytest) and closes with the counts of all.
-# usage: check.sh BUILDDIR UNITTEST...
-# PYCAP, PYSYM: the programs tested, by default those of BUILDDIR. PYTHONS: interpreters
-# of the live tests. PYTEST_ADDOPTS as pytest has it. RETRY=1: live tests that fail are tried once more.
+# Runs the tests of a tier, or those that a word names, and closes with how long it took and the counts.
+# usage: check.sh BUILDDIR check          all that needs no chance and no clock, and a live test of each capability
+#        check.sh BUILDDIR live           the live tests that check leaves out, with all interpreters
+#        check.sh BUILDDIR unit           unit tests only: no privilege, no compiler
+#        check.sh BUILDDIR tsan LEFT_OUT  the tests in C but those of the programs LEFT_OUT, and the recorder under a load
+#        check.sh BUILDDIR long           what is too long for every run
+#        check.sh BUILDDIR named WORD     a file: merge, test_merge, tests/unit/test_merge.c; tests with that in their name: count; an
+#                                         expression for pytest's -k: "folded and not strict"; test_pysym.py::test_folded
+#        check.sh --programs WORD         prints the programs of tests in C that WORD needs
+# PYCAP, PYSYM: the programs tested, by default those of BUILDDIR. PYTHONS: interpreters of the live tests. JOBS: how many tests
+# run side by side. PYTEST_ADDOPTS as pytest has it.
+# Exit: 0, 1 failed, 2 WORD names nothing.
 set -u
-build=$1
-python=${PYTHON:-/usr/bin/python3}
-shift
 cd "$(dirname "$0")/.." || exit 1
-export PYCAP="${PYCAP:-$PWD/$build/pycap}" PYSYM="${PYSYM:-$PWD/$build/pysym}"
-# Tests that build something themselves build it plainly, also when make was told otherwise.
-unset SANITIZE MAKEFLAGS MAKEOVERRIDES MFLAGS
-logs=$PWD/$build/tests
-mkdir -p "$logs"
-rm -rf "$logs"/*-cache
-passed=0 failed=0 skipped=0
 
-add() { # PASSED FAILED SKIPPED
-    passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
+# The test files that have the name $1.
+files_of() {
+    name=${1##*/} name=${name%.c} name=${name%.py}
+    for file in "tests/unit/test_${name#test_}.c" "tests/toolchain/test_${name#test_}.c" "tests/integration/test_${name#test_}.py"; do
+        [ ! -e "$file" ] || echo "$file"
+    done
 }
 
-# Three processes run side by side, so that they end at about the same time: the live tests; BESIDE, which compare stack by
-# stack, or need no sampler; and THIRD, which come after the unit tests: they mostly wait, for servers, programs and time, or
-# need no sampler. What is marked alone comes when all have ended. What is marked long is for make check-long.
-BESIDE="
-    pysym
-    annotate
-    diff
-    page
-    wall
-    waiting_page
-    gil_waits
-    idle_threads
-    split
-    fleet
-    ndjson
-    baseline
-    terminal
-    pprof
-    firefox
-    formats_agree
-    perf_data
-    page_hostile
-    page_access
-    page_filters
-    page_views
-    page_compare
-    traces
-    bench
-    matrix
-    perf_files
-    unwind_check
-    ways_to_run_python
-    privacy
-    proc
-    privileges
-    line_tables
-    process_filters
-    jit
-    docs
-    sample_filters
-    released_pysym
-    event_kinds
-    memory_leak
-    memory
-    memory_page
-    page_scripts
-    threads
-"
-THIRD="
-    asyncio_tasks
-    profile_store
-    store_http
-    push
-    push_growing
-    push_traces
-    consumers
-    pprof_readers
-    compare_draws
-    stats
-    costly_traces
-    checks
-    wakeups
-    archive
-    command
-    continuous
-    dump
-    flight_recorder
-    live_view
-    service
-    slow_reader
-    top
-    wrong_options
-"
+if [ "$1" = --programs ]; then
+    files=$(files_of "$2")
+    # No file: a test in C is named by a word of C.
+    case $files$2 in
+    *[!a-zA-Z0-9_]*) ;;
+    *) files=$(grep -lE "^TEST(_WITH)?\(${2#test_}[,)]" tests/unit/test_*.c tests/toolchain/test_*.c) ;;
+    esac
+    echo "$files" | sed -n 's,.*/\(.*\)\.c$,\1,p'
+    exit
+fi
 
-# With sanitizers many live tests are left out, and these then run in their time.
-# shellcheck disable=SC2086
-case $build in
-*asan) THIRD=$(printf '%s\n' $THIRD | grep -vxE 'flight_recorder|push|top') ;;
+build=$1 tier=$2 word=${3-}
+export BUILD="$build" PYCAP="${PYCAP:-$PWD/$build/pycap}" PYSYM="${PYSYM:-$PWD/$build/pysym}"
+# Tests that build something themselves build it plainly, also when make was told otherwise.
+unset SANITIZE TSAN MAKEFLAGS MAKEOVERRIDES MFLAGS
+logs=$build/tests
+mkdir -p "$logs"
+began=$(date +%s)
+
+# A live test waits most of its time, the others want a processor.
+jobs=$(($(nproc) + 1)) marks="not long"
+case $tier in
+check)
+    marks="not long and (smoke or not live)"
+    set -- tests ;;
+live)
+    marks="not long and live and not smoke" jobs=$(($(nproc) * 2))
+    set -- tests/integration ;;
+unit) set -- tests/unit ;;
+tsan)
+    set -- tests/unit tests/toolchain
+    for name in $word; do
+        set -- "$@" --ignore "tests/unit/$name.c" --ignore "tests/toolchain/$name.c"
+    done ;;
+long)
+    marks=long jobs=0
+    set -- tests/integration ;;
+named)
+    jobs=0
+    files=$(files_of "$word")
+    case $files$word in
+    */*::*) set -- "$word" ;;
+    *::*) set -- "tests/integration/$word" ;;
+    tests/*)
+        # shellcheck disable=SC2086
+        set -- $files ;;
+    *) set -- -k "$word" tests ;;
+    esac
+    echo "running pytest $*" ;;
+*)
+    echo "check.sh: no tier is called $tier" >&2
+    exit 2 ;;
 esac
 
-# suite NAME CACHE PYTEST-ARGUMENT...: runs it into NAME.out; what it counts is in NAME.xml, pytest's exit code in
-# NAME.status, and the names of the tests that failed in the folder CACHE.
-suite() {
-    name=$1 cache=$2
-    shift 2
-    rm -f "$logs/$name.xml" "$logs/$name.status"
-    "$python" -m pytest -q -rsfE --tb=short --durations=15 -o cache_dir="$logs/$cache" \
-        --junit-xml="$logs/$name.xml" "$@" >"$logs/$name.out" 2>&1 </dev/null
-    echo $? >"$logs/$name.status"
-}
-
-# The counts of a suite: passed, failed, skipped. pytest's own failures (a test file that doesn't load) are errors in the
-# report; no report is one failure. Status 5: no test was chosen.
-counts_of() {
-    status=$(cat "$logs/$1.status" 2>/dev/null || echo none)
-    counts=$(sed -n 's/.*<testsuite [^>]*errors="\([0-9]*\)" failures="\([0-9]*\)" skipped="\([0-9]*\)" tests="\([0-9]*\)".*/\1 \2 \3 \4/p' "$logs/$1.xml" 2>/dev/null | head -n 1)
-    case "$status:$counts" in
-    [015]:?*)
-        # shellcheck disable=SC2086
-        set -- $counts
-        echo $(($4 - $1 - $2 - $3)) $(($1 + $2)) "$3" ;;
-    *) echo 0 1 0 ;;
+passed=0 failed=0 skipped=0
+# run NAME JOBS MARKS PYTEST-ARGUMENT...: the tests with these marks; adds up what the report NAME.xml counts.
+run() {
+    report=$logs/$1.xml workers=$2 chosen=$3
+    shift 3
+    rm -f "$report"
+    "${PYTHON:-/usr/bin/python3}" -m pytest -q -rsfE --tb=short --durations=10 --durations-min=1 -p no:cacheprovider -n "$workers" \
+        -m "$chosen" --junit-xml="$report" "$@" </dev/null
+    status=$?
+    counts=$(sed -n 's/.*<testsuite [^>]*errors="\([0-9]*\)" failures="\([0-9]*\)" skipped="\([0-9]*\)" tests="\([0-9]*\)".*/\1 \2 \3 \4/p' "$report" 2>/dev/null | head -n 1)
+    case $status:$counts in
+    4:* | 5:*) counts="0 0 0 0" ;; # nothing has that name, or was chosen
+    [01]:?*) ;;
+    *) counts="1 0 0 1" ;; # it broke off
     esac
+    # shellcheck disable=SC2086
+    set -- $counts
+    passed=$((passed + $4 - $1 - $2 - $3)) failed=$((failed + $1 + $2)) skipped=$((skipped + $3))
+    [ $status != 1 ] || [ $failed != 0 ] || failed=1
 }
 
-# Shows what a suite said, and adds its counts. A failure is a failure. On a machine that is too busy for live tests
-# RETRY=1 tries AGAIN_MOST failures of a suite once more, with nothing beside them: what passes then is a pass that is
-# named. More failures than that are not chance; as many may come of one recording.
-AGAIN_MOST=4
-end_suite() {
-    echo "$2"
-    cat "$logs/$1.out"
-    # shellcheck disable=SC2046
-    set -- "$1" $(counts_of "$1")
-    if [ "${RETRY:-0}" = 1 ] && [ "$(cat "$logs/$1.status" 2>/dev/null)" = 1 ] && [ "$3" -le $AGAIN_MOST ]; then
-        suite "$1-again" "$1-cache" --last-failed --last-failed-no-failures none tests/integration
-        echo "$3 failed, once more and alone:"
-        cat "$logs/$1-again.out"
-        # shellcheck disable=SC2046
-        set -- "$1" "$2" "$3" "$4" $(counts_of "$1-again")
-        if [ "$5" = "$3" ]; then
-            again=$((again + $3))
-            set -- "$1" $(($2 + $3)) 0 "$4"
-        fi
-    fi
-    add "$2" "$3" "$4"
-}
-again=0
-
-files_of() { # NAME...: the files of their tests, each with the prefix $prefix
-    for name in "$@"; do
-        echo "${prefix:-}tests/integration/test_$name.py"
-    done
-}
-# shellcheck disable=SC2086
-apart=$(prefix=--ignore= files_of $BESIDE $THIRD)
-# shellcheck disable=SC2046,SC2086
-suite beside beside-cache -m "not alone and not long" $(files_of $BESIDE) &
-beside_pid=$!
-{
-    sh tests/run-unit.sh "$logs" "$@" >"$logs/unit.out" 2>&1
-    # shellcheck disable=SC2046,SC2086
-    suite third third-cache -m "not alone and not long" $(files_of $THIRD)
-} &
-third_pid=$!
-trap 'kill $beside_pid $third_pid 2>/dev/null' EXIT INT TERM
-
-wrong=
-# check WHAT COMMAND...: the command says what is wrong, and WHAT is true when it succeeds.
-check() {
-    what=$1
-    shift
-    if "$@"; then
-        echo "  ok      $what"
-        add 1 0 0
-    else
-        echo "  FAILED  $what"
-        wrong="$wrong  FAILED  $what
-"
-        add 0 1 0
-    fi
-}
-
-echo "checks of the sources and the documents:"
-check "docs/trace-format.md has every record, field and loss" sh tests/check-format-doc.sh
-check "no C code compares versions of CPython: versions.def says what differs" sh tests/check-versions.sh
-check "the manual pages have every option, and none that does not exist" sh tests/check-manual.sh "$PYCAP" "$PYSYM"
-check "the documents' links lead somewhere, and the commands they show are understood" "$python" tests/check-docs.py "$PYCAP" "$PYSYM"
-check "bash completes the programs' options, formats and commands" bash tests/check-completion.sh "$PYCAP" "$PYSYM"
-check "one name stands for one thing, and all libraries link together" "$python" tests/check-names.py "$build"
-check "includes are as docs/design.md says, and go round in no circle; no file imports a test file" "$python" tests/check-includes.py
-check "no function has more than 60 lines, no file more than 600" "$python" tests/check-sizes.py
-
-# shellcheck disable=SC2086
-suite live live-cache -m "not alone and not long" $apart tests/integration
-wait $beside_pid $third_pid
-trap - EXIT INT TERM
-suite alone alone-cache -m "alone and not long" tests/integration
-echo "unit tests:"
-cat "$logs/unit.out"
-counts=$(sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed, \([0-9]*\) skipped$/\1 \2 \3/p' "$logs/unit.out" | tail -n 1)
-# shellcheck disable=SC2086
-add ${counts:-0 1 0}
-end_suite live "live tests:"
-end_suite beside "golden tests, and live ones beside the others:"
-end_suite third "tests that mostly wait, and further golden ones:"
-end_suite alone "live tests alone:"
-
-# What failed stands at the end, after the many lines of skipped tests' reasons.
-if [ $failed != 0 ]; then
-    echo "what failed:"
-    printf '%s' "$wrong"
-    grep -B 8 FAILED "$logs/unit.out"
-    for name in live beside third alone; do
-        sed -n '/^=* \(FAILURES\|ERRORS\) =*$/,/^-* generated xml/p' "$logs/$name.out" | grep -v '^-* generated xml' | tail -n 150
-        grep -E '^(FAILED|ERROR) ' "$logs/$name.out"
-    done
+run "$tier" "${JOBS:-$jobs}" "$marks and not alone" "$@"
+[ "$tier" = unit ] || [ "$tier" = tsan ] || run "$tier-alone" 0 "$marks and alone" "$@"
+if [ "$tier" = named ] && [ $((passed + failed + skipped)) = 0 ]; then
+    echo "no test is named $word: not a file of tests/unit, tests/toolchain or tests/integration, no test in one, nothing for pytest -k" >&2
+    exit 2
 fi
-[ $again = 0 ] || echo "of these $again only when tried again: see FAILURES above"
+[ $((passed + failed)) != 0 ] || [ "$tier" = named ] || failed=1
+seconds=$(($(date +%s) - began))
+echo "took $((seconds / 60)) min $((seconds % 60)) s on $(nproc) processors"
 echo "$passed passed, $failed failed, $skipped skipped"
 [ $failed = 0 ]

@@ -133,9 +133,6 @@ def pytest_configure(config):
     # Fixtures of all files, too, that lie beside what they hand out. These helpers read conftest, so they are loaded after it.
     for helper in ("page_user", "perf_readers", "releases"):
         config.pluginmanager.import_plugin(helper)
-    config.addinivalue_line("markers", "every_python: runs with every interpreter, not only one of each kind")
-    config.addinivalue_line("markers", "alone: keeps the machine busy, or measures how busy it is; tests/check.sh runs it by itself")
-    config.addinivalue_line("markers", "long: too long for every run; make check-long runs it")
 
 
 def one_of_each_kind(found):

@@ -89,6 +89,7 @@ def empty_root(place, *files):
     return run
 
 
+@pytest.mark.smoke("tables", "stripped")
 @pytest.mark.parametrize("unwind", ["tables", "snapshot"])
 @pytest.mark.parametrize("strip", [False, True], ids=["whole", "stripped"])
 def test_empty_root(record, pysym, pycap, spin, tmp_path, place, unwind, strip):

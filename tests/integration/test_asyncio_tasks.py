@@ -13,6 +13,8 @@ import pytest
 from conftest import PYSYM, ROOT
 from known_tasks import Stopped, is_shown
 
+pytestmark = pytest.mark.live
+
 PROGRAMS = ROOT / "testdata/programs"
 READ_TASKS = pathlib.Path(PYSYM).parent / "tools/read_tasks"
 # CPU time of a look at 10,000 tasks: 1 % of a core at a look each 1.5 s. Of a busy machine five times as much is taken.
@@ -31,6 +33,7 @@ class Look:
         assert len(self.tasks) == len(tasks), "a task is there twice"
 
 
+@pytest.mark.smoke("3.14", "task")
 @pytest.mark.parametrize("where", ["task", "callback", "thread"])
 def test_tasks_are_what_asyncio_says(with_tasks, where):
     with Stopped(with_tasks, where) as truth:

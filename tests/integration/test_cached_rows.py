@@ -76,6 +76,7 @@ def open_gates(pysym, trace, gate):
         pathlib.Path(f"{gate}.{i}").touch()
 
 
+@pytest.mark.smoke
 def test_other_code_at_one_address(checked, folded, pysym, tmp_path):
     gate = tmp_path / "gate"
     opener = threading.Thread(target=open_gates, args=(pysym, tmp_path / "t.bin", gate))

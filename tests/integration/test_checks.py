@@ -203,7 +203,7 @@ def test_what_is_missing():
     ("test_pysym.py::test_folded", ""), ("count", "test_merge"), ("folded and not strict", ""), ("no_such_thing", ""),
 ], ids=range(8))
 def test_programs_of_a_word(word, programs):
-    done = subprocess.run(["sh", ROOT / "tests/check-one.sh", "--programs", word], capture_output=True, text=True, timeout=60,
+    done = subprocess.run(["sh", ROOT / "tests/check.sh", "--programs", word], capture_output=True, text=True, timeout=60,
                           check=True)
     assert done.stdout == programs + "\n"
 
@@ -211,6 +211,6 @@ def test_programs_of_a_word(word, programs):
 # The ids are not the words: they would be names that the words find.
 @pytest.mark.parametrize("word", ["no_such_thing", "test_pysym.py::test_no_such_thing", "not ("], ids=["-k", "::", "syntax"])
 def test_a_word_for_nothing(word, tmp_path):
-    done = subprocess.run(["sh", ROOT / "tests/check-one.sh", tmp_path, word], capture_output=True, text=True, timeout=300,
+    done = subprocess.run(["sh", ROOT / "tests/check.sh", tmp_path, "named", word], capture_output=True, text=True, timeout=300,
                           check=False)
     assert done.returncode == 2 and done.stderr and "passed" not in done.stdout, done.stdout

@@ -11,6 +11,8 @@ import pytest
 
 from conftest import PYCAP, PYSYM, PYTHON, why_no_bpf
 
+pytestmark = pytest.mark.live
+
 # A chain of four processes, of which each forks the next one and burns CPU. A pid is smaller than its parent's where that
 # can be arranged for.
 TREE = """
@@ -51,6 +53,7 @@ def record_pids(backend, options, pid, trace):
     return {int(pid) for pid in re.findall(r"^\S.*? +(\d+)/\d+ ", text, re.M)}
 
 
+@pytest.mark.smoke("bpf")
 @pytest.mark.parametrize("backend", ["bpf", "proc"])
 def test_older_children(backend, tree, tmp_path):
     if backend == "bpf" and why_no_bpf():

@@ -44,6 +44,7 @@ def counter_of(version):
     return counter and (counter[1], re.search(r"CODE\(([^)]*)\)", row)[1].split(",")[8].strip())
 
 
+@pytest.mark.live
 @pytest.mark.every_python
 def test_counter(python):
     """The row's counter numbers code objects, all of them and nothing else while a program only runs."""

@@ -12,6 +12,8 @@ import pytest
 import accounts
 from conftest import PYCAP, PYSYM, PYTHON, why_no_bpf
 
+pytestmark = pytest.mark.live
+
 LOOK = ["grep", "-E", "^Sig(Blk|Ign)", "/proc/self/status"]
 IGNORED = [signal.SIGHUP, signal.SIGPIPE, signal.SIGINT, signal.SIGCHLD, signal.SIGUSR2]
 BLOCKED = [signal.SIGTERM, signal.SIGUSR1]
@@ -44,6 +46,7 @@ def test_signals(tmp_path, backend):
     assert look(*pycap) == look()
 
 
+@pytest.mark.smoke
 def test_nohup(tmp_path):
     """A hangup that is ignored, as nohup has it, ends nothing; one that is not does, in good order."""
     if why_no_bpf():

@@ -18,6 +18,8 @@ import pytest
 
 from conftest import PYCAP, PYTHON, why_no_bpf
 
+pytestmark = pytest.mark.live
+
 NOTE_BYTES = 4096
 
 
@@ -41,6 +43,7 @@ def facts(pysym, trace):
     return {key: value for key, value in settings.items() if "note" in key}
 
 
+@pytest.mark.smoke
 def test_note(noted, tmp_path):
     """The command, its children, and those that it leaves to themselves write; the file is theirs alone."""
     found, said = noted("""stat -c '%a %u %s %F' "$PYCAP_NOTE" >stat

@@ -83,6 +83,7 @@ def check_series(paths, pysym):
 
 
 # A file's size is looked at when blocks are written: on a busy machine these are few, and long, so that takes longer.
+@pytest.mark.smoke
 @pytest.mark.parametrize("how, seconds", [("--rotate=1", 4), ("--rotate-size=8K", 8)])
 def test_rotation(how, seconds, pycap, pysym, tmp_path):
     stolen_ns = accounts.stolen_ns()

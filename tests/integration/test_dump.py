@@ -15,6 +15,8 @@ import pytest
 
 from conftest import PYCAP, PYTHON, ROOT
 
+pytestmark = pytest.mark.live
+
 STANDING = ROOT / "testdata/programs/standing.py"
 
 
@@ -65,6 +67,7 @@ def states(pid):
 
 # ---- the same as the interpreter says ----
 
+@pytest.mark.smoke
 @pytest.mark.every_python
 def test_current_frames(needs_bpf, python):
     with program(python.path, STANDING) as standing:

@@ -50,6 +50,7 @@ def record_faults(pysym, tmp_path, options, count):
     return trace, json.loads(told), said
 
 
+@pytest.mark.smoke("16")
 @pytest.mark.parametrize("period", [1, 16])
 def test_page_faults_are_the_growth(needs_bpf, pysym, tmp_path, period):
     count = 4096
@@ -194,6 +195,7 @@ def test_refusals(pycap, tmp_path, options, says):
     assert not (tmp_path / "t.bin").exists()
 
 
+@pytest.mark.live
 def test_host_refuses(pycap, tmp_path):
     """What depends on the host is refused with the reason before anything is recorded, or works."""
     for event, says in (("cycles", "this host has no hardware counter for 'cycles'"),

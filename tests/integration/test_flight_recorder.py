@@ -106,6 +106,7 @@ def functions(pysym, path, *options):
     return sums
 
 
+@pytest.mark.smoke
 def test_event(released, pycap, pysym, tmp_path):
     """200 ms are in the file, with what was before and after, and nothing of long ago. Releases read the same."""
     stolen_ns = accounts.stolen_ns()

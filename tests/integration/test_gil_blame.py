@@ -64,6 +64,7 @@ def check(pysym, folder, python, options=WALL, seconds=0.8, sysroot=()):
     assert 0.75 * blame["blocks"] < call["blamed_ns"] <= blame["blocks"], (call, blame)
 
 
+@pytest.mark.smoke
 def test_hogs(needs_bpf, pysym, tmp_path):
     check(pysym, tmp_path, PYTHON)
 

@@ -89,11 +89,13 @@ def sysroot(python):
     return ["--sysroot", python.root] if python.root else []
 
 
+@pytest.mark.live
 @pytest.mark.every_python
 def test_every_interpreter(python, pysym, tmp_path):
     check(compare(record(pysym, tmp_path, *contended(python.path)), *sysroot(python)))
 
 
+@pytest.mark.live
 def test_a_gil_for_each_interpreter(python, pysym, tmp_path):
     if python.version < (3, 12):
         pytest.skip("no GIL but the main interpreter's")
@@ -150,12 +152,15 @@ def without_symbols(python, folder):
     return ["env", f"LD_PRELOAD={copy}", python], ["--symfs", folder / "symbols"]
 
 
+@pytest.mark.live
 def test_stripped_2_7(pysym, tmp_path):
     """Its code says where the lock is."""
     command, symbols = without_symbols(pyenv("2.7"), tmp_path)
     check(compare(record(pysym, tmp_path, *contended(*command)), *symbols))
 
 
+@pytest.mark.smoke
+@pytest.mark.live
 def test_learnt_from_a_stack(tmp_path):
     """Stripped 3.6: the first waits are for some lock; once a stack has shown for which, they are for the GIL."""
     why = why_no_bpf()

@@ -18,6 +18,8 @@ from accounts import is_begun
 from conftest import PYCAP, PYSYM, PYTHON, ROOT, record_behind_gate
 from wait_trace import CONTINUES, OWED, Trace, off_cpu_samples, stacks_of, waits_of
 
+pytestmark = pytest.mark.live
+
 WORKERS = 5
 
 
@@ -51,6 +53,7 @@ def record_idle(pid, truth, trace, *options):
     return {tid for tid, n in before.items() if switches(pid, tid) == n}
 
 
+@pytest.mark.smoke
 def test_idle_threads(needs_bpf, tmp_path):
     path = tmp_path / "t.bin"
     with idle_program() as (pid, truth):

@@ -45,6 +45,7 @@ print(sys._jit.is_enabled(), is_active())
 """
 
 
+@pytest.mark.smoke
 @pytest.mark.every_python
 def test_jit(python, pycap, folded, tmp_path):
     why = why_no_bpf()

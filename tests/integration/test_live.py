@@ -16,6 +16,8 @@ import pytest
 import accounts
 from conftest import KINDS, PYCAP, PYSYM, ROOT, why_no_bpf
 
+pytestmark = pytest.mark.live
+
 PROGRAMS = ROOT / "testdata/programs"
 
 Frame = collections.namedtuple("Frame", "name file line")
@@ -69,6 +71,7 @@ def test_what_is_rare(number, samples, share, good):
 
 # ---- what the stacks say ----
 
+@pytest.mark.smoke
 def test_proportions(python, pycap, profile, tmp_path):
     why = why_no_bpf()
     if why:
@@ -158,6 +161,7 @@ def check_chains(trace, done, samples, most_torn):
     return compared
 
 
+@pytest.mark.smoke("tables")
 @pytest.mark.every_python
 @UNWIND
 def test_chains(python, unwind, chains_of, pysym, profile):
@@ -381,6 +385,7 @@ def test_greenlets(python, unwind, record, pysym, profile):
     assert accounts.is_rare(lacking_some, right, 0.005), f"{lacking_some} of {right}, the first: {wrong[0]}"
 
 
+@pytest.mark.smoke
 def test_kernel(python, record, profile):
     trace = record(python.path, "-c", "import time; clock = getattr(time, 'thread_time', None) or time.clock\nend = clock() + 1\n"
                    "f = open('/dev/zero', 'rb', buffering=0)\nwhile clock() < end:\n    f.read(1 << 20)\n", options=("-F", "999"))
@@ -652,6 +657,7 @@ def test_kill_9(pysym, tmp_path):
     assert cpu >= 4 and account.weight_ns / 1e9 > (cpu - 2) * 0.9, (cpu, account.text())
 
 
+@pytest.mark.smoke
 def test_exit_status_and_output(pycap, tmp_path):
     needs_bpf()
     trace = tmp_path / "t.bin"

@@ -14,6 +14,7 @@ sys.path.insert(0, str(ROOT / "tests/tools"))
 import matrix  # noqa: E402
 
 
+@pytest.mark.live
 @pytest.mark.parametrize("program", matrix.PROGRAMS, ids=lambda path: path.stem)
 def test_matrix(python, program, tmp_path):
     why = why_no_bpf()

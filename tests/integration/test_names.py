@@ -23,6 +23,7 @@ def spelled(text, rules):
     return text
 
 
+@pytest.mark.smoke
 @pytest.mark.every_python
 def test_names(python, pysym, tmp_path):
     why = why_no_bpf()

@@ -155,6 +155,7 @@ def test_multiprocessing(run, method):
     assert seconds_in(rows, "work") >= 0.9 * 60 * 0.02 - missing(account), account.text()
 
 
+@pytest.mark.smoke
 def test_exec_chain(run):
     """One process: Python, then Python, then a shell, then Python. Each image is told from the one before."""
     told, account, rows = run("""

@@ -63,6 +63,7 @@ def bytes_read(tmp_path, *options):
     return int(dict(line.split(": ") for line in counts.splitlines())["rchar"])
 
 
+@pytest.mark.smoke("pid")
 @pytest.mark.parametrize("scope", ["pid", "command", "filter"])
 def test_strangers_are_not_read(scope, start, tmp_path, needs_bpf):
     options = {"command": ("--", "sleep", "60"), "filter": ("--comm", "nobody")}.get(scope)

@@ -95,6 +95,8 @@ def live_samples(live):
     return samples
 
 
+@pytest.mark.smoke("perf")
+@pytest.mark.live
 def test_live(live, live_samples, perf, tmp_path):
     data = write(live, tmp_path)
     check(live_samples, perf_script(data.with_names(perf), data.path))

@@ -81,6 +81,8 @@ def run(pycap, tmp_path):
     return record
 
 
+@pytest.mark.smoke
+@pytest.mark.live
 def test_no_data(python, run, pysym, tmp_path):
     """The file has the names of functions, and none of what they hold; of their source its size and date alone."""
     seed = os.urandom(16).hex()
@@ -135,6 +137,7 @@ asyncio.run(main())
 OF_TASKS = ["local", "variable", "context", "queue", "exception", "result", "result-of-task", "argument", "callback"]
 
 
+@pytest.mark.live
 def test_no_data_of_tasks(python, run, tmp_path):
     """Where tasks are looked at the trace has their names and coroutines, and nothing of what they work on."""
     if python.version < (3, 12):
@@ -147,6 +150,7 @@ def test_no_data_of_tasks(python, run, tmp_path):
     assert not [name for name in OF_TASKS if secret_of(seed, name).encode() in everything]
 
 
+@pytest.mark.live
 def test_command_line(run, pysym):
     """Only where it is asked for; and then not the environment."""
     seed = os.urandom(16).hex()

@@ -16,6 +16,8 @@ import pytest
 import accounts
 from conftest import PYCAP, PYSYM, ROOT, why_no_bpf
 
+pytestmark = pytest.mark.live
+
 PYTHON = "/usr/bin/python3"
 NEEDED = ["bpf", "perfmon"]
 USEFUL = ["sys_ptrace", "checkpoint_restore", "dac_read_search", "syslog", "sys_nice"]
@@ -298,6 +300,7 @@ def bits(*names):
     return sum(1 << NUMBERS[name] for name in names)
 
 
+@pytest.mark.smoke("least")
 @pytest.mark.parametrize("capabilities", [None, NEEDED + USEFUL, NEEDED], ids=["root", "all", "least"])
 def test_dropped(capabilities, recording):
     """Once it records, no thread has more than what is needed then, and the filter holds all of them."""

@@ -16,6 +16,8 @@ import pytest
 import accounts
 from conftest import NO_CAPABILITIES, PYCAP, PYSYM, ROOT, formats, unprivileged, why_no_bpf
 
+pytestmark = pytest.mark.live
+
 PROGRAMS = ROOT / "testdata/programs"
 DEBIAN = "/usr/bin/python3"
 FRAME = re.compile(r"^(.*) \((.*):(\d+)\)$")
@@ -79,6 +81,7 @@ def unseen_ns(trace, hz):
 
 # ---- what the stacks say ----
 
+@pytest.mark.smoke
 def test_chains(python, record_proc, profile):
     """Every stack equals what the interpreter says of itself; no native and no kernel frame."""
     trace, done = record_proc(python.path, PROGRAMS / "chains.py", "0.1")
@@ -142,6 +145,7 @@ def test_weights_are_cpu_time(record_proc, profile):
     assert lines[3] > 0.5 * total and lines[4] < 0.4 * total, lines
 
 
+@pytest.mark.smoke
 def test_threads(python, record_proc, profile):
     """64 threads that compete: each sample is in the right one."""
     trace, _ = record_proc(python.path, PROGRAMS / "threads.py", "0.04")

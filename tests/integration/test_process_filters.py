@@ -131,6 +131,7 @@ def named(tmp_path):
 COMM = "pycap-tested-python"[:15]
 
 
+@pytest.mark.smoke("python")
 @pytest.mark.parametrize("every", [[], ["-a"]], ids=["python", "all"])
 def test_comm(every, host, named):
     """One that runs already, and one that starts later; not the others, whatever kind they are."""

@@ -9,6 +9,8 @@ import pytest
 import accounts
 from conftest import PYSYM, ROOT, why_no_bpf
 
+pytestmark = pytest.mark.live
+
 PROGRAMS = ROOT / "testdata/programs"
 
 
@@ -39,6 +41,7 @@ def counts(rows, prefix):
     return found
 
 
+@pytest.mark.smoke
 def test_gil(python, run, folded, pysym):
     trace, printed = run(python, "gil.py", "0.4")
     spent = json.loads(printed)
@@ -95,6 +98,7 @@ def test_subinterpreters(python, run, folded, pysym):
             assert held[name] > 0.95 * sum(where[name].values())
 
 
+@pytest.mark.smoke
 def test_tasks(python, run, folded, pysym):
     if python.version < (3, 14):
         pytest.skip("asyncio of 3.14 is the first that says where its tasks are")

@@ -19,6 +19,8 @@ import accounts
 import prometheus_text
 from conftest import PYCAP, PYSYM, PYTHON, ROOT
 
+pytestmark = pytest.mark.live
+
 WAIT_S = 120
 
 
@@ -132,6 +134,7 @@ first()
 """
 
 
+@pytest.mark.smoke("path")
 @pytest.mark.parametrize("manager", [None, f"@pycap-test-{os.getpid()}"], ids=["path", "abstract"], indirect=True)
 @pytest.mark.usefixtures("needs_bpf")
 def test_ready_when_it_records(manager, start, pysym, tmp_path):

@@ -116,6 +116,7 @@ def test_samples_are_left_out(unwind, rate, pysym, tmp_path):
     assert "pycap_unread_bytes" in figures
 
 
+@pytest.mark.smoke
 def test_reader_that_keeps_up(tmp_path):
     """Nothing is lost, and what has happened is there a second later, also when nothing happens."""
     trace = tmp_path / "t.bin"

@@ -112,6 +112,7 @@ def waiting():
         process.kill()
 
 
+@pytest.mark.smoke
 def test_what_threads_wait_for(record_pid, waiting, pysym):
     trace = record_pid(waiting, "-d", "2.5")
     threads = {re.sub(r"[^a-z].*", "", t["thread"]) + t["thread"][-1]: t for t in threads_of(pysym, trace)["threads"]}

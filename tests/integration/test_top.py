@@ -12,6 +12,8 @@ import pytest
 from conftest import PYCAP, PYTHON
 from screen import Screen, WAIT_S
 
+pytestmark = pytest.mark.live
+
 BURN = """
 import sys, time
 print("noise from the command"); print("and an error", file=sys.stderr)
@@ -82,6 +84,7 @@ def expect_end(screen, code, program):
     return text
 
 
+@pytest.mark.smoke("q")
 @pytest.mark.parametrize("key", ["q", "C-c"])
 def test_quit(key, screen, program):
     begin(screen, program)

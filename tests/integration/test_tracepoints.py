@@ -57,6 +57,7 @@ def record(pysym, tmp_path, events, count=200, threads=2):
     return Account(pysym, trace), json.loads(told), said
 
 
+@pytest.mark.smoke
 def test_hits_are_the_programs_own_calls(needs_bpf, pysym, tmp_path):
     account, told, said = record(pysym, tmp_path, ["cpu-clock", OPENS, f"{WRITES}/weight=count,unit=bytes/", FORKS])
     for number, name in enumerate(("cpu-clock", OPENS, WRITES, FORKS), 1):

@@ -56,6 +56,7 @@ def native(tmp_path_factory):
     return out
 
 
+@pytest.mark.smoke("json", "table")
 @pytest.mark.parametrize("part", ["json", "regex", "zlib", "hashes", "callbacks", "signals_c", "c_code"])
 def test_agrees(python, part, native, record, pysym, monkeypatch):
     monkeypatch.setenv("MIX_NATIVE", str(native))

@@ -29,6 +29,7 @@ def record_waits(pysym, tmp_path, scale, *options, known_by=()):
     return json.loads(told), trace
 
 
+@pytest.mark.smoke
 def test_every_wait(needs_bpf, rings, pysym, tmp_path):
     """With a stack for each wait: all time is there, at its function, to the ns by thread and kind."""
     truth, path = record_waits(pysym, tmp_path, 1, "-e", "off-cpu/period=1/")

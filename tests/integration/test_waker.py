@@ -49,6 +49,7 @@ def wakers(pysym, trace):
     return out
 
 
+@pytest.mark.smoke
 def test_wakers(needs_bpf, pysym, tmp_path):
     fifo, trace = tmp_path / "fifo", tmp_path / "t.bin"
     os.mkfifo(fifo)

@@ -21,6 +21,8 @@ from conftest import CACHE, PYSYM, ROOT, interpreters, why_no_bpf
 sys.path.insert(0, str(ROOT / "tests/tools"))
 import matrix  # noqa: E402
 
+pytestmark = pytest.mark.live
+
 PROGRAMS = ROOT / "testdata/programs"
 PRELUDE = f"import sys; sys.path.insert(0, {str(PROGRAMS)!r})\nfrom told import spin\n"
 
@@ -285,6 +287,7 @@ if __name__ == '__main__':
 """
 
 
+@pytest.mark.smoke("fork")
 @pytest.mark.parametrize("way", ["fork", "spawn", "forkserver"])
 def test_multiprocessing(python, way, tell, tmp_path):
     if python.version < (3,) and way != "fork":

@@ -69,6 +69,7 @@ def check_event(pysym, paths, said, reason):
     assert "calm" in stacks and "hot" in stacks, stacks
 
 
+@pytest.mark.smoke
 @pytest.mark.usefixtures("needs_bpf")
 def test_cpu(pycap, pysym, tmp_path):
     paths, said = stand_by(pycap, tmp_path, "spin", "--when", "cpu>30%,for=500ms")
