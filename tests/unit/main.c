@@ -32,16 +32,12 @@ void unit_tests_with(CMFixtureFunction setup, CMFixtureFunction teardown)
 int main(void)
 {
     const char *pattern = getenv("CMOCKA_TEST");
-    struct CMUnitTest *tests = calloc(count, sizeof *tests);
+    struct CMUnitTest tests[count];
     size_t n = 0;
 
-    if (!tests)
-        return 1;
-    if (pattern)
-        cmocka_set_test_filter(pattern);
     for (const struct unit_test *t = first; t; t = t->next)
         tests[n++] = t->test;
-    int failed = _cmocka_run_group_tests(program_invocation_short_name, tests, count, group_setup, group_teardown);
-    free(tests);
-    return failed;
+    if (pattern)
+        cmocka_set_test_filter(pattern);
+    return cmocka_run_group_tests_name(program_invocation_short_name, tests, group_setup, group_teardown);
 }

@@ -40,7 +40,7 @@
     {                                                             \
         unit_tests_with(setup, teardown);                         \
     }                                                             \
-    struct unit_test
+    struct unit_test /* what the semicolon ends */
 
 #define TEST_FUNCTION(function, setup, teardown)                                                                   \
     static void function(void **state);                                                                            \
