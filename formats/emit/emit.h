@@ -73,6 +73,7 @@ struct emit_mapping {
     uint64_t offset;         /* of `start` in the file */
     const struct emit_segment *segments;
     uint32_t segment_count;
+    bool is_elsewhere; /* names come from files that do not lie where readers look by `path` and `build_id` */
 };
 #define EMIT_NO_MAPPING UINT32_MAX
 

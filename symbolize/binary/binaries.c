@@ -275,7 +275,7 @@ static struct error *try_debuglink(struct search *s)
         TRY(try_at(s, source, BY_LINK, strlen(s->b->sysroot), "%s/usr/lib/debug%.*s/%s", s->b->sysroot, recorded,
                    s->path, link));
     if (!s->b->no_host)
-        TRY(try_at(s, source, BY_LINK, sizeof SEARCH_DEBUG_FOLDER - 1, "%s%.*s/%s", SEARCH_DEBUG_FOLDER, recorded, s->path, link));
+        TRY(try_at(s, source, BY_LINK, sizeof BINARY_DEBUG_FOLDER - 1, "%s%.*s/%s", BINARY_DEBUG_FOLDER, recorded, s->path, link));
     return NULL;
 }
 
@@ -342,7 +342,7 @@ static struct error *search_places(struct search *s)
         TRY(err);
     }
     if (has_build_id && !b->no_host)
-        TRY(try_build_id_folder(s, "build-id folder", SEARCH_DEBUG_FOLDER));
+        TRY(try_build_id_folder(s, "build-id folder", BINARY_DEBUG_FOLDER));
     TRY(try_debuglink(s));
     if (has_build_id && b->home && !b->no_host) {
         char *cache;

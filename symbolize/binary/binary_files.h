@@ -4,7 +4,11 @@
 #define SYMBOLIZE_BINARY_BINARY_FILES_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+
+/* Where distributions put debug files. */
+#define BINARY_DEBUG_FOLDER "/usr/lib/debug"
 
 /* What the trace says about a module. Borrowed. */
 struct binary_key {
@@ -31,6 +35,11 @@ struct binary_files {
     char *problem;    /* why no binary was found, or what is wrong with it ("build ID differs: …"), or NULL */
 };
 void binary_files_deinit(struct binary_files *files);
+/*
+ * Do names come from where perf, too, looks for them without being told: the binary at its recorded path, which is given
+ * without " (deleted)", and its debug file beside it or in /usr/lib/debug? Also true where nothing was found.
+ */
+bool binary_files_are_at(const struct binary_files *files, const char *path, size_t path_len);
 /*
  * Another descriptor of one of the files, given its path and descriptor above. The caller closes the result. -1 and errno
  * on failure.

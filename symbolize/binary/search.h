@@ -11,8 +11,6 @@
 #include "symbolize/binary/binary_files.h"
 #include "symbolize/binary/debuginfod.h"
 
-#define SEARCH_DEBUG_FOLDER "/usr/lib/debug"
-
 /* Says of a file that it lies in an archive. Elsewhere: how many bytes of its path the user named, see candidate.h. */
 #define SEARCH_IN_ARCHIVE SIZE_MAX
 

@@ -96,8 +96,8 @@ static struct error *search_supplement(struct search *s, const struct elf_links 
         err = supplement_near(s, links, id.text);
     if (!err && !f->supplement && !s->b->no_host)
         err = try_supplement(s, links,
-                             search_format(SEARCH_DEBUG_FOLDER "/.build-id/%.2s/%s.debug", id.text, id.text + 2),
-                             sizeof SEARCH_DEBUG_FOLDER - 1, "build-id folder");
+                             search_format(BINARY_DEBUG_FOLDER "/.build-id/%.2s/%s.debug", id.text, id.text + 2),
+                             sizeof BINARY_DEBUG_FOLDER - 1, "build-id folder");
     if (!err)
         err = supplement_from_debuginfod(s, links);
     if (!err && !f->supplement)

@@ -7,6 +7,7 @@
 #include "formats/base/vec.h"
 #include "formats/cpython/code.h"
 #include "formats/elf/segment.h"
+#include "formats/emit/names.h"
 #include "symbolize/stack/builtin_modules.h"
 #include "symbolize/stack/fingerprint.h"
 #include "symbolize/stack/interpreter_names.h"
@@ -289,14 +290,17 @@ static struct error *expand(struct frames *f, const struct epoch *e, uint32_t mo
         struct symbols *symbols;
         uint64_t offset = key->offset - key->return_address, vaddr;
         TRY(modcache_symbols(f->modules, key->module, &symbols));
+        const char *path = model_text_get(f->model, key->path);
+        if (!binary_files_are_at(&modcache_get(f->modules, key->module)->files, path, name_path_len(path)))
+            model_mapping_is_elsewhere(f->model, key->mapping);
         const struct trace_module *def = &e->modules.data[module].def;
         if (!limits_work(f->model->limits, 1000 + 2 * (def->segments.count + def->eval_ranges.count)))
             return error_no_memory();
         if (def->kind == TRACE_MODULE_ELF)
-            x.merge.owner = path_owner(model_text_get(f->model, key->path));
+            x.merge.owner = path_owner(path);
         at.own = x.merge.owner == MERGE_OWNER_INTERPRETER;
         at.has_loop = def->eval_ranges.count;
-        x.merge.serves_caller = path_is_linker(model_text_get(f->model, key->path));
+        x.merge.serves_caller = path_is_linker(path);
         x.merge.switches_stacks = def->flags & TRACE_MODULE_SWITCHES_STACKS;
         if (segment_vaddr(&def->segments, offset, &vaddr))
             x.merge.eval_loop = in_ranges(&def->eval_ranges, vaddr);

@@ -223,6 +223,11 @@ uint32_t model_mapping(struct model *m, const struct model_mapping *mapping)
     return id;
 }
 
+void model_mapping_is_elsewhere(struct model *m, uint32_t mapping)
+{
+    m->mappings.data[mapping].is_elsewhere = true;
+}
+
 /* ---- labels and exact times ---- */
 
 _Static_assert((int)EMIT_WAIT_BLOCKED == TRACE_WAIT_BLOCKED && (int)EMIT_WAIT_GIL == TRACE_WAIT_GIL &&

@@ -75,6 +75,8 @@ uint32_t model_frame(struct model *m, const struct model_frame *frame);
 /* The parts that a frame was made of. */
 struct model_frame model_frame_get(const struct model *m, uint32_t frame);
 uint32_t model_mapping(struct model *m, const struct model_mapping *mapping);
+/* Says that names of a binary come from elsewhere than its path. */
+void model_mapping_is_elsewhere(struct model *m, uint32_t mapping);
 uint32_t model_code(struct model *m, const struct emit_code *code);
 /* Set 0 has no labels. */
 uint32_t model_label_set(struct model *m, const struct model_label *labels, uint32_t count);

@@ -13,7 +13,8 @@ import shutil
 import pytest
 
 import perf_readers
-from conftest import PYCAP, PYTHON, ROOT, why_no_bpf
+import stand_in
+from conftest import PYCAP, PYSYM, PYTHON, ROOT, why_no_bpf
 from perf_readers import HOTSPOT_NAMES, PerfData, check, differences, expected, frames_of, needed, perf_script, report, run, top, write
 
 # One for each way in which an interpreter lies in its process and keeps its activations; the demo has native and kernel
@@ -47,6 +48,23 @@ def test_differences_are_found():
 def test_samples(trace, perf, tmp_path):
     data = write(trace, tmp_path)
     check(expected(trace), perf_script(data.with_names(perf), data.path))
+
+
+@pytest.mark.parametrize("way", ["cache", "--symfs", "--archive"])
+def test_found_elsewhere(way, perf, tmp_path, monkeypatch):
+    """Names of a binary that perf would not find, as where ~/.debug has it: told to take names from the folder, perf does
+    not look there."""
+    folder = stand_in.interpreter(tmp_path / "home/.debug")
+    options = [way, folder] if way == "--symfs" else []
+    if way == "cache":
+        monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    elif way == "--archive":
+        run("tar", "cf", tmp_path / "a.tar", "-C", folder, ".")
+        options = [way, tmp_path / "a.tar"]
+    wanted = expected(TRACES[2], *options)
+    assert sum(frame.name == stand_in.FUNCTION for sample in wanted for frame in sample.frames) == 2
+    data = write(TRACES[2], tmp_path / "out", *options)
+    check(wanted, perf_script(data.with_names(perf), data.path))
 
 
 @pytest.mark.parametrize("options", [["--interpreter", "show"], ["--python-only"], ["--function"]], ids=" ".join)

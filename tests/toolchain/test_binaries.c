@@ -196,6 +196,37 @@ TEST_WITH(debuglink, fixture_init, fixture_deinit)
                  "s/usr/lib/debug/opt/good.debug", "symfs");
 }
 
+/* Where perf finds names, too, so that a perf.data need not carry them. */
+TEST(at_recorded_path)
+{
+    static const struct {
+        const char *binary, *debug;
+        bool expected;
+    } rows[] = {
+        {NULL, NULL, true},
+        {"/opt/bin/python3", NULL, true},
+        {"/opt/bin/python3", "/opt/bin/python3", true},
+        {"/opt/bin/python3", "/opt/bin/python3.debug", true},
+        {"/opt/bin/python3", "/opt/bin/.debug/python3.debug", true},
+        {"/opt/bin/python3", "/usr/lib/debug/.build-id/01/23.debug", true},
+        {"/opt/bin/python3", "/opt/bin/.debug/.build-id/01/23/debug", false}, /* somebody's home */
+        {"/opt/bin/python3", "/srv/usr/lib/debug/.build-id/01/23.debug", false},
+        {NULL, "/usr/lib/debug/.build-id/01/23.debug", false},
+        {"/root/.debug/.build-id/01/23/elf", NULL, false},
+        {"/srv/opt/bin/python3", NULL, false},
+        {"/opt/bin/python3 (deleted)", NULL, false},
+        {"python3", NULL, false}, /* of an archive */
+    };
+    static const char path[] = "/opt/bin/python3 (deleted)";
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct binary_files files = {.binary = (char *)rows[i].binary, .debug = (char *)rows[i].debug};
+        assert_int_equal(binary_files_are_at(&files, path, strlen("/opt/bin/python3")), rows[i].expected);
+    }
+    const struct binary_files relative = {.binary = (char *)"python3"};
+    assert_false(binary_files_are_at(&relative, "python3", strlen("python3")));
+}
+
 /* A file may name anything as the supplement of its DWARF, also what has no end. */
 TEST_WITH(endless_supplement, fixture_init, fixture_deinit)
 {

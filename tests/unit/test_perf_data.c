@@ -201,10 +201,11 @@ TEST(inlined)
 }
 
 /* Where native names travel, native frames and what was inlined into them are in an image of their binary. */
-TEST(native_names)
+static void check_native_names(bool asked, bool is_elsewhere)
 {
     static const struct emit_segment segments[] = {{0, 0, 0x2000, 0x2000, 5}};
-    static const struct emit_mapping mapping = {.path = "/lib/l.so", .segments = segments, .segment_count = 1};
+    const struct emit_mapping mapping = {.path = "/lib/l.so", .segments = segments, .segment_count = 1,
+                                         .is_elsewhere = is_elsewhere};
     struct emit_frame f = {.kind = EMIT_NATIVE, .function = "host", .module = "/lib/l.so", .file = "/src/l.c", .line = 3,
                            .address = 0x100};
     struct written w;
@@ -212,7 +213,7 @@ TEST(native_names)
     size_t len_bytes = 0;
 
     setup_profile(&w);
-    w.options.native_names = true;
+    w.options.native_names = asked;
     w.s.model.mappings = &mapping;
     w.s.model.mapping_count = 1;
     uint32_t stack = synthetic_stack(&w.s, EMIT_NO_STACK, synthetic_python(&w.s, "f", "/srv/x.py", 1, 1, 1));
@@ -239,6 +240,13 @@ TEST(native_names)
     data += data[6] | data[7] << 8;
     assert_string_equal((const char *)data + 36, "/out/perf.data.d/native/lib/l.so");
     teardown_profile(&w);
+}
+
+TEST(native_names)
+{
+    check_native_names(true, false);
+    /* Readers would not find the names of this binary. */
+    check_native_names(false, true);
 }
 
 /* Marks tell the kernel's addresses from those of programs, wherever they stand. */

@@ -19,15 +19,14 @@ _Static_assert(ADDRESSES_IMAGE_BASE + CODE_IMAGES_MAX * (uint64_t)CODE_IMAGE_MAX
 
 enum { INLINED_MAX = 64 }; /* functions at one address; in a recursion the same ones come again and again */
 
-void addresses_init(struct addresses *p, const struct emit_model *model, const struct emit_options *options,
-                    struct code_images *images, struct kernel_names *kernel)
+void addresses_init(struct addresses *p, const struct emit_model *model, struct limits *limits, struct code_images *images,
+                    struct kernel_names *kernel)
 {
     *p = (struct addresses){.model = model,
-                            .limits = options->limits,
-                            .native_names = options->native_names,
+                            .limits = limits,
                             .images = images,
                             .kernel = kernel,
-                            .paths.arena.limits = options->limits,
+                            .paths.arena.limits = limits,
                             .next_base = FIRST_BASE};
 }
 
@@ -195,7 +194,8 @@ static struct error *find_frame(struct addresses *p, uint32_t frame, struct addr
         *out = (struct address){.kind = ADDRESS_KERNEL};
         return kernel_names_address(p->kernel, frame, &out->ip);
     }
-    if (f->kind == EMIT_NATIVE && f->mapping != EMIT_NO_MAPPING && !p->native_names && !f->inlined && !is_stub(f))
+    if (f->kind == EMIT_NATIVE && f->mapping != EMIT_NO_MAPPING && !f->inlined && !is_stub(f) &&
+        !code_images_have_binary(p->images, f))
         TRY(find_in_binary(p, f, out, &found));
     return found ? NULL : find_in_image(p, frame, out);
 }

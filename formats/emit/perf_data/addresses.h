@@ -10,8 +10,8 @@
  *
  * All other frames have an address in a code image, which names them: Python frames, marks, labels, groups, and native
  * frames that the reader could not name, or would name otherwise than pysym: generated code, stubs of the PLT, the vDSO,
- * inlined functions whose caller is hidden, a second binary with the path of another. Where native names travel, all native
- * frames are among them. Frames of the kernel have theirs.
+ * inlined functions whose caller is hidden, a second binary with the path of another, a binary whose names pysym found
+ * elsewhere than at its path. Where native names travel, all native frames are among them. Frames of the kernel have theirs.
  */
 #ifndef FORMATS_EMIT_PERF_DATA_ADDRESSES_H
 #define FORMATS_EMIT_PERF_DATA_ADDRESSES_H
@@ -60,7 +60,6 @@ struct address_binary {
 struct addresses {
     const struct emit_model *model;
     struct limits *limits;
-    bool native_names; /* travel */
     struct code_images *images;
     struct kernel_names *kernel;
     VEC(struct address) frames;          /* by frame */
@@ -69,9 +68,9 @@ struct addresses {
     uint64_t next_base;
 };
 
-/* All are borrowed; of the options, limits and native_names apply. The owner of `p` calls addresses_deinit(). */
-void addresses_init(struct addresses *p, const struct emit_model *model, const struct emit_options *options,
-                    struct code_images *images, struct kernel_names *kernel);
+/* All are borrowed. The owner of `p` calls addresses_deinit(). */
+void addresses_init(struct addresses *p, const struct emit_model *model, struct limits *limits, struct code_images *images,
+                    struct kernel_names *kernel);
 void addresses_deinit(struct addresses *p);
 /* The address of the innermost frame of a stack; EMIT_NO_STACK: of the frame that stands for a stack without any. */
 struct error *addresses_find(struct addresses *p, uint32_t stack, struct address *out);

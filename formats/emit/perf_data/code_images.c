@@ -108,15 +108,19 @@ static struct error *add_binary(struct code_images *images, const char *path, si
     return add_image(images);
 }
 
-/* Sets *image to that of the frame's binary. */
+bool code_images_have_binary(const struct code_images *images, const struct emit_frame *frame)
+{
+    return frame->kind == EMIT_NATIVE && frame->mapping != EMIT_NO_MAPPING &&
+           (images->options->native_names || images->model->mappings[frame->mapping].is_elsewhere);
+}
+
+/* Sets *image to that of the binary of a native frame. */
 static struct error *image_of(struct code_images *images, const struct emit_frame *frame, uint32_t *image)
 {
     size_t len = name_path_len(frame->module);
 
     *image = CODE_IMAGES_PYTHON;
-    if (frame->kind != EMIT_NATIVE || frame->mapping == EMIT_NO_MAPPING || !is_path(frame->module, len))
-        return NULL;
-    if (!images->model->mappings[frame->mapping].segment_count)
+    if (!is_path(frame->module, len) || !images->model->mappings[frame->mapping].segment_count)
         return NULL;
     uint32_t id = intern_find(&images->binaries, frame->module, (uint32_t)len);
     if (id != INTERN_NONE) {
@@ -132,7 +136,7 @@ static struct error *image_of(struct code_images *images, const struct emit_fram
 struct error *code_images_address(struct code_images *images, uint32_t frame, uint32_t *image, uint64_t *address)
 {
     *image = CODE_IMAGES_PYTHON;
-    if (frame < CODE_IMAGE_TRUNCATED && images->options->native_names)
+    if (frame < CODE_IMAGE_TRUNCATED && code_images_have_binary(images, &images->model->frames[frame]))
         TRY(image_of(images, &images->model->frames[frame], image));
     return code_image_address(images->images.data[*image], frame, address);
 }

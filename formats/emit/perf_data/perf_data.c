@@ -60,7 +60,7 @@ static struct error *start(struct perf_data *p)
     TRY(code_images_create(p->model, &p->options, &p->images));
     TRY(kernel_names_create(p->model, p->options.limits, &p->kernel));
     p->records.out = p->out;
-    addresses_init(&p->addresses, p->model, &p->options, p->images, p->kernel);
+    addresses_init(&p->addresses, p->model, p->options.limits, p->images, p->kernel);
     tasks_init(&p->tasks, p->model, p->options.limits, &p->records, &p->addresses, p->options.files);
     TRY(header_reserve(p->out));
     return records_kernel(&p->records, &stamp, KERNEL_NAMES_START, KERNEL_NAMES_END, KERNEL_NAMES_PATH);
