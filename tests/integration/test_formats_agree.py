@@ -17,6 +17,7 @@ import pytest
 import measured
 import page_data
 import profile_readers
+import stand_in
 from conftest import PYSYM, ROOT
 from frame_names import clean, in_brackets, spelled
 
@@ -349,6 +350,16 @@ def test_native_names(options, pysym, tmp_path):
         check_perf_data(data, samples, stacks)
         nameless = [frame for sample in data.samples for frame in frames_of_perf(data, sample) if isinstance(frame, tuple)]
         assert bool(nameless) != bool(travel)
+
+
+def test_builtin_modules(pysym, tmp_path):
+    """Names of functions of a built-in module have it in all formats but those of perf's, where readers look names up."""
+    formats = Formats(pysym, ROOT / "testdata/traces/3.12-shared.trace", tmp_path,
+                      ("--symfs", stand_in.interpreter(tmp_path / "binaries")))
+    sums = check(formats)
+    name = f"{stand_in.FUNCTION} (gc)"
+    assert sum(n for key, n in sums.samples.items() if name in key[3]) == 2
+    assert name in formats.folded
 
 
 def test_several_files(make, pysym, tmp_path):
