@@ -173,8 +173,8 @@ def perfparser(command, data, cache):
             number, _address, file, _pid, line, _column, caller = message.get("iQiIiii")
             locations[number] = (file, line, caller)
         elif kind == SYMBOL:
-            number, name, binary, _path, is_kernel = message.get("iiiiB")
-            symbols[number] = (name, binary, is_kernel)
+            number, name, binary, path, is_kernel = message.get("iiiiB")
+            symbols[number] = (name, binary, path, is_kernel)
         elif kind == SAMPLE:
             pid, tid, time_ns, cpu, count = message.get("IIQII")
             samples.append((pid, tid, time_ns, cpu, [message.get("i") for _ in range(count)]))
@@ -183,9 +183,9 @@ def perfparser(command, data, cache):
     def frame(number):
         file, line, caller = locations[number]
         # A location without a symbol of its own is that of its function.
-        name, binary, is_kernel = symbols.get(number) or symbols.get(caller) or (-1, -1, 0)
+        name, binary, path, is_kernel = symbols.get(number) or symbols.get(caller) or (-1, -1, -1, 0)
         name, binary = strings[name] or UNKNOWN, strings[binary]
-        kind = kind_of(name, "[kernel]" if is_kernel else binary)
+        kind = kind_of(name, "[kernel]" if is_kernel else strings[path] or binary)
         return Frame(kind, name, None, f"{strings[file]}:{line}" if file >= 0 else None, binary)
 
     return [Sample(None, pid, tid, cpu, time_ns // 1000, None, None, without_added([frame(number) for number in numbers]))
@@ -234,7 +234,7 @@ def samples_of_profile(profile, symbols):
             library = thread["resourceTable"]["lib"][resource]
             symbol = symbols.get((library, frames["address"][number]), {})
             name, binary = symbol.get("function") or UNKNOWN, profile["libs"][library]["name"]
-            return Frame(kind_of(name, binary), name, None, f"{symbol['file']}:{symbol['line']}" if symbol.get("line") else None,
+            return Frame(kind_of(name, profile["libs"][library].get("path") or binary), name, None, f"{symbol['file']}:{symbol['line']}" if symbol.get("line") else None,
                          binary)
 
         for stack in thread["samples"]["stack"]:

@@ -50,6 +50,15 @@ def test_samples(trace, perf, tmp_path):
     check(expected(trace), perf_script(data.with_names(perf), data.path))
 
 
+def test_inlined_elsewhere(perf, tmp_path):
+    """The same with functions that were inlined."""
+    options = ["--symfs", DEMO.parent]
+    data = write(DEMO, tmp_path, *options)
+    got = perf_script(data.with_names(perf), data.path)
+    check(expected(DEMO, *options), got)
+    assert any(frame.name == "rotate" for sample in got for frame in sample.frames)
+
+
 @pytest.mark.parametrize("way", ["cache", "--symfs", "--archive"])
 def test_found_elsewhere(way, perf, tmp_path, monkeypatch):
     """Names of a binary that perf would not find, as where ~/.debug has it: told to take names from the folder, perf does
@@ -74,11 +83,12 @@ def test_views(options, perf, tmp_path):
     check(expected(DEMO, *options), perf_script(data.with_names(perf), data.path))
 
 
-@pytest.mark.parametrize("trace", [TRACES[2], DEMO], ids=lambda path: path.stem)
-def test_hotspot(trace, tmp_path):
+@pytest.mark.parametrize("trace, options", [(TRACES[2], []), (DEMO, []), (DEMO, ["--symfs", DEMO.parent])],
+                         ids=["3.12-shared", "demo", "demo-elsewhere"])
+def test_hotspot(trace, options, tmp_path):
     parser = needed(perf_readers.hotspot())
-    data = write(trace, tmp_path)
-    check(expected(trace), perf_readers.perfparser(parser, data.path, data.cache), HOTSPOT_NAMES)
+    data = write(trace, tmp_path, *options)
+    check(expected(trace, *options), perf_readers.perfparser(parser, data.path, data.cache), HOTSPOT_NAMES)
 
 
 # ---- a live capture: real binaries, deep stacks, hostile names, several processes, threads and events ----
