@@ -165,12 +165,12 @@ def test_what_installs(goal, installs):
     """Told by what make would do were nothing built."""
     done = make("-n", "-B", goal)
     assert done.returncode == 0, done.stderr
-    assert ("tests/deps.sh" in done.stdout, "tests/needs.sh build" in done.stdout) == (installs, True)
+    assert ("docs/build/deps.sh" in done.stdout, "docs/build/needs.sh build" in done.stdout) == (installs, True)
 
 
 def test_what_is_missing():
     def needs(what, **programs):
-        return subprocess.run(["sh", ROOT / "tests/needs.sh", what], capture_output=True, text=True, timeout=60, check=False,
+        return subprocess.run(["sh", ROOT / "docs/build/needs.sh", what], capture_output=True, text=True, timeout=60, check=False,
                               env={**os.environ, "CC": "cc", **programs})
 
     tools = {"CLANG": "sh", "LLVM_STRIP": "sh", "BPFTOOL": "sh"}
@@ -179,6 +179,10 @@ def test_what_is_missing():
     done = needs("build", **tools | {"CLANG": "no-clang -x"})
     assert done.returncode == 1 and re.search(r"^  no-clang -x +clang-14$", done.stderr, re.M), done.stderr
     assert "make deps" in done.stderr or "this system's packages" in done.stderr
+    done = needs("build", **tools | {"PKG_CONFIG": "no-pkg-config"})
+    assert done.returncode == 1 and re.search(r"^  no-pkg-config +pkgconf$", done.stderr, re.M), done.stderr
+    done = needs("build", PKG_CONFIG_LIBDIR="/nowhere", **tools)
+    assert done.returncode == 1 and re.search(r"^  libbpf.pc +libbpf-dev$", done.stderr, re.M), done.stderr
     done = needs("build", CC="cc -nostdinc", **tools)
     assert done.returncode == 1 and re.search(r"^  bpf/libbpf.h +libbpf-dev$", done.stderr, re.M), done.stderr
     done = needs("test", CC="cc -nostdinc")
