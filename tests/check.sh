@@ -192,6 +192,7 @@ check "the documents' links lead somewhere, and the commands they show are under
 check "bash completes the programs' options, formats and commands" bash tests/check-completion.sh "$PYCAP" "$PYSYM"
 check "one name stands for one thing, and all libraries link together" "$python" tests/check-names.py "$build"
 check "includes are as docs/design.md says, and go round in no circle" "$python" tests/check-includes.py
+check "each file has the license that LICENSE and the package say" "$python" tests/check-licenses.py
 check "no function has more than 60 lines, no file more than 600" "$python" tests/check-sizes.py
 
 # shellcheck disable=SC2086

@@ -151,6 +151,37 @@ def test_names(tree):
         "struct capture_host_2 is defined differently at bpf/sampler.bpf.c:2 and capture/host/f2.h:1"]
 
 
+# ---- licenses ----
+
+@pytest.mark.parametrize("path, line, message", [
+    ("bpf/walk.h", "/* SPDX-License-Identifier: GPL-2.0-only */",
+     "bpf/walk.h: its SPDX line says GPL-2.0-only, {} says GPL-2.0-only OR Apache-2.0"),
+    ("bpf/sampler_ring.h", "/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */",
+     "bpf/sampler_ring.h: its SPDX line says GPL-2.0-only OR Apache-2.0, {} says GPL-2.0-only"),
+    ("capture/main.c", "/* SPDX-License-Identifier: MIT */", "capture/main.c: its SPDX line says MIT, {} says Apache-2.0"),
+])
+def test_licenses(tmp_path, path, line, message):
+    def check():
+        done = subprocess.run([sys.executable, ROOT / "tests/check-licenses.py", tmp_path], capture_output=True, text=True,
+                              timeout=60, check=False)
+        assert "Traceback" not in done.stderr, done.stderr
+        return done.stderr.splitlines()
+
+    for name in subprocess.run(["git", "-C", ROOT, "ls-files", "bpf", "formats", "capture", "docs", "LICENSE"], capture_output=True,
+                               text=True, check=True).stdout.split():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    assert not check()
+    text = (tmp_path / path).read_text()
+    (tmp_path / path).write_text(text.replace(text.splitlines()[0], line, 1))
+    assert check() == [message.format(name) for name in ("LICENSE", "docs/debian/copyright")]
+    (tmp_path / path).write_text(text.split("\n", 1)[1])
+    assert check() == [f"{path}: no SPDX line"]
+    (tmp_path / path).write_text(text)
+    add(tmp_path / "LICENSE", "  formats/gone.h   Apache-2.0\n")
+    assert check() == ["LICENSE: no file is called formats/gone.h"]
+
+
 # ---- make ----
 
 def make(*arguments):
