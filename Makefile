@@ -82,7 +82,7 @@ PATH_MAP := -ffile-prefix-map='$(CURDIR)'=.
 LIBRARIES_CAPTURE   := libbpf libelf zlib libzstd libseccomp
 LIBRARIES_SYMBOLIZE := libdw libelf libunwind-generic libarchive jansson ncursesw libzstd liblzma zlib
 pkg_config = $(shell $(PKG_CONFIG) $(1) 2>/dev/null)
-LIBRARY_CFLAGS   := $(sort $(call pkg_config,--cflags $(LIBRARIES_CAPTURE) $(LIBRARIES_SYMBOLIZE) libxxhash libcurl))
+LIBRARY_CFLAGS   := $(call pkg_config,--cflags $(LIBRARIES_CAPTURE) $(LIBRARIES_SYMBOLIZE) libxxhash libcurl)
 LDLIBS_CAPTURE   := $(call pkg_config,--libs $(LIBRARIES_CAPTURE)) -lpthread
 LDLIBS_SYMBOLIZE := $(call pkg_config,--libs $(LIBRARIES_SYMBOLIZE)) -liberty -lm -lpthread
 

@@ -199,6 +199,30 @@ def test_what_installs(goal, installs):
     assert ("docs/build/deps.sh" in done.stdout, "docs/build/needs.sh build" in done.stdout) == (installs, True)
 
 
+def test_flags_of_the_user():
+    """They come after ours, in all that is compiled and linked; warnings are errors when asked for."""
+    done = make("-n", "-B", "build/pysym", "CPPFLAGS=-DX=1", "CFLAGS=-O3", "LDFLAGS=-Wl,-O1", "PKG_CONFIG=echo")
+    (line,) = re.findall(r"^cc .* -c -o build/obj/formats/base/hex.o .*$", done.stdout, re.M)
+    assert re.search(r" -std=gnu17 .* --cflags libbpf .* -DX=1 -O3 -MMD ", line) and "-O2" not in line, line
+    (line,) = re.findall(r"^cc .* -o build/pysym .*$", done.stdout, re.M)
+    assert re.search(r" -O3 -Wl,-O1 -o .* --libs libdw ", line), line
+    assert "-Werror" not in done.stdout
+    done = make("-n", "-B", "build/pycap", "WERROR=1")
+    assert len(re.findall(r"^(?:cc|\S*clang\S*) .* -Werror ", done.stdout, re.M)) > 100
+    assert re.search(r" -target bpf .* -Werror ", done.stdout)
+
+
+def test_another_machine():
+    """What does not depend on the machine is compiled; then the table refuses, before anything that does."""
+    done = make("-n", "-B", "CROSS=aarch64-linux-gnu", "PKG_CONFIG=echo")
+    lines = done.stdout.splitlines()
+    (refused,) = [i for i, line in enumerate(lines) if "do not run on aarch64 yet" in line and "needs.sh" not in line]
+    compiled = {re.search(r"\S+\.c$", line)[0]: i for i, line in enumerate(lines) if line.startswith("aarch64-linux-gnu-gcc") and " -c " in line}
+    assert compiled["formats/elf/machine.c"] < refused and compiled["symbolize/main.c"] < refused
+    assert refused < compiled["capture/main.c"] and all(i < refused for i, line in enumerate(lines) if "formats/" in line and " -c " in line)
+    assert all(refused < i for i, line in enumerate(lines) if "-target bpf" in line)
+
+
 def test_what_is_missing():
     def needs(what, **programs):
         return subprocess.run(["sh", ROOT / "docs/build/needs.sh", what], capture_output=True, text=True, timeout=60, check=False,
