@@ -8,7 +8,8 @@
 # A plain make installs nothing: it names what is missing and the command that
 # installs it. The goals in INSTALLING_*, below, install what they need.
 
-VERSION := 0.1.0
+# The only place of the version number: tests/check-release.sh compares CHANGES, manifests and documents with it.
+VERSION := 0.2.0
 
 # As many jobs as there are processors, unless -j says otherwise. Several goals run one after another, as always. With goals
 # that run something their output shows at once; else each target's comes in one piece.
@@ -364,14 +365,21 @@ bench-claims: all $(BENCH_TOOLS) ## all tables of docs/benchmarks.md: BENCH="FOL
 	$(Q)$(PYTHON) tests/bench/claims.py $(BENCH)
 
 .PHONY: install deb clean help
-COMPLETIONS := $(prefix)/share/bash-completion/completions
-install: all $(MAN) ## install to $(DESTDIR)$(prefix)
-	$(Q)install -d "$(DESTDIR)$(prefix)/bin" "$(DESTDIR)$(prefix)/share/man/man1" "$(DESTDIR)$(COMPLETIONS)"
-	$(Q)install -m 755 $(OUT)/pycap $(OUT)/pysym "$(DESTDIR)$(prefix)/bin"
-	$(Q)install -m 644 $(MAN) "$(DESTDIR)$(prefix)/share/man/man1"
-	$(Q)install -m 644 docs/completion/pycap.bash "$(DESTDIR)$(COMPLETIONS)/pycap"
-	$(Q)ln -sf pycap "$(DESTDIR)$(COMPLETIONS)/pysym"
-deb: | $(OUT)/.needs-build ## a Debian package, build/pycap_$(VERSION)-1_MACHINE.deb
+docdir  ?= $(prefix)/share/doc/pycap
+unitdir ?= $(prefix)/lib/systemd/system
+# What names installed files names them where they are.
+installed = sed -e 's,/usr/bin/\(py[cs]\),$(prefix)/bin/\1,g' -e 's,/usr/share/doc/pycap,$(docdir),g' $(1) | install -D -m 644 /dev/stdin "$(DESTDIR)$(2)"
+DOCUMENTS := $(wildcard docs/*.md docs/fleet/* docs/grafana/* docs/kubernetes/*)
+install: all $(MAN) ## install to $(DESTDIR)$(prefix): programs, manual pages, documents, units of systemd; enables nothing
+	$(Q)install -D -m 755 -t "$(DESTDIR)$(prefix)/bin" $(OUT)/pycap $(OUT)/pysym
+	$(Q)for page in $(MAN); do $(call installed,$$page,$(prefix)/share/man/man1/$${page##*/}) || exit; done
+	$(Q)for name in pycap pysym; do install -D -m 644 docs/completion/pycap.bash "$(DESTDIR)$(prefix)/share/bash-completion/completions/$$name" || exit; done
+	$(Q)for unit in docs/systemd/*.service; do $(call installed,$$unit,$(unitdir)/$${unit##*/}) || exit; done
+	$(Q)install -D -m 644 docs/systemd/pycap.sysusers.conf "$(DESTDIR)$(prefix)/lib/sysusers.d/pycap.conf"
+	$(Q)$(call installed,docs/systemd/pycap-flight.conf,$(docdir)/systemd/pycap-flight.conf)
+	$(Q)for page in $(DOCUMENTS); do install -D -m 644 $$page "$(DESTDIR)$(docdir)/$${page#docs/}" || exit; done
+	$(Q)install -m 644 -t "$(DESTDIR)$(docdir)" LICENSE LICENSE-Apache-2.0 LICENSE-GPL-2.0 CHANGES
+deb: | $(OUT)/.needs-build ## Debian packages: build/pycap_$(VERSION)-1_MACHINE.deb, build/pysym_$(VERSION)-1_MACHINE.deb and their source
 	$(Q)sh docs/debian/build.sh $(VERSION)
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile

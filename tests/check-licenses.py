@@ -15,7 +15,8 @@ import sys
 # Files that cannot have a comment, or are not the project's own words: data and what tests compare with, texts for readers, and
 # files of a form that Debian or a browser prescribes.
 WITHOUT = ("testdata/*", "*.md", "*.json", "*.svg", "CHANGES", "LICENSE*", ".gitignore", ".clang-format", "tests/releases", "*.log",
-           "docs/debian/*", "formats/emit/html/page.html")
+           "docs/debian/control", "docs/debian/copyright", "docs/debian/changelog", "docs/debian/not-installed", "docs/debian/*.install",
+           "docs/debian/source/*", "docs/debian/tests/control", "formats/emit/html/page.html")
 HEAD_LINES = 3
 
 
