@@ -193,6 +193,7 @@ check "bash completes the programs' options, formats and commands" bash tests/ch
 check "one name stands for one thing, and all libraries link together" "$python" tests/check-names.py "$build"
 check "includes are as docs/design.md says, and go round in no circle" "$python" tests/check-includes.py
 check "each file has the license that LICENSE and the package say" "$python" tests/check-licenses.py
+check "one version: Makefile, CHANGES, package, manifests and documents" sh tests/check-release.sh
 check "no function has more than 60 lines, no file more than 600" "$python" tests/check-sizes.py
 
 # shellcheck disable=SC2086

@@ -151,7 +151,7 @@ def test_names(tree):
         "struct capture_host_2 is defined differently at bpf/sampler.bpf.c:2 and capture/host/f2.h:1"]
 
 
-# ---- licenses ----
+# ---- licenses and the version ----
 
 @pytest.mark.parametrize("path, line, message", [
     ("bpf/walk.h", "/* SPDX-License-Identifier: GPL-2.0-only */",
@@ -180,6 +180,28 @@ def test_licenses(tmp_path, path, line, message):
     (tmp_path / path).write_text(text)
     add(tmp_path / "LICENSE", "  formats/gone.h   Apache-2.0\n")
     assert check() == ["LICENSE: no file is called formats/gone.h"]
+
+
+@pytest.mark.parametrize("path, before, after", [
+    ("CHANGES", "{} (", "9.9.9 ("), ("docs/debian/changelog", "pycap ({}", "pycap (9.9.9"),
+    ("docs/kubernetes/pycap.yaml", "pycap:{}", "pycap:9.9.9"), ("README.md", "pysym_{}", "pysym_9.9.9"),
+    ("docs/pysym.1.scd", '"pysym {}"', '"pysym 9.9.9"'),
+])
+def test_version(tmp_path, path, before, after):
+    def check():
+        return subprocess.run(["sh", ROOT / "tests/check-release.sh", tmp_path], capture_output=True, text=True, timeout=60,
+                              check=False).stderr.splitlines()
+
+    version = re.search(r"^VERSION := (.*)$", (ROOT / "Makefile").read_text(), re.M)[1]
+    for name in ("Makefile", "CHANGES", "README.md"):
+        shutil.copy(ROOT / name, tmp_path)
+    shutil.copytree(ROOT / "docs", tmp_path / "docs")
+    assert not check()
+    text = (tmp_path / path).read_text()
+    assert before.format(version) in text
+    (tmp_path / path).write_text(text.replace(before.format(version), after, 1))
+    (wrong,) = check()
+    assert wrong.startswith(f"{path}:") and version in wrong, wrong
 
 
 # ---- make ----
