@@ -8,16 +8,38 @@
 # A plain make installs nothing: it names what is missing and the command that
 # installs it. The goals in INSTALLING_*, below, install what they need.
 
-VERSION := 0.1.0
+# The only place of the version number: tests/check-release.sh compares CHANGES, manifests and documents with it.
+VERSION := 0.2.0
 
-# The machines that the programs are written for, as libbpf's headers call them. Another machine is refused by name.
+# As many jobs as there are processors, unless -j says otherwise. Several goals run one after another, as always. With goals
+# that run something their output shows at once; else each target's comes in one piece.
+ifeq ($(MAKELEVEL)$(findstring -j,$(MAKEFLAGS) $(shell echo "$$MAKEFLAGS")),0)
+ifeq ($(filter-out build/%,$(wordlist 2,99,$(MAKECMDGOALS))),)
+MAKEFLAGS += -j$(shell nproc) $(if $(filter-out all install build/%,$(MAKECMDGOALS)),,-Otarget)
+endif
+endif
+
+# CROSS=aarch64-linux-gnu compiles with that machine's compiler, ar and pkg-config.
+ifdef CROSS
+ifeq ($(origin CC),default)
+CC := $(CROSS)-gcc
+endif
+ifeq ($(origin AR),default)
+AR := $(CROSS)-ar
+endif
+PKG_CONFIG ?= $(CROSS)-pkg-config
+endif
+PKG_CONFIG ?= pkg-config
+
+# The machine that the compiler is for, by its name in uname and by that in libbpf's headers. ARCHES: those that the programs
+# run on. Another one is refused by name, after what does not depend on the machine was compiled.
 ARCHES  := x86
-MACHINE := $(shell uname -m)
-ARCH    := $(shell echo $(MACHINE) | sed 's/x86_64/x86/; s/aarch64/arm64/; s/ppc64le/powerpc/; s/riscv64/riscv/; s/loongarch64/loongarch/')
+MACHINE := $(firstword $(subst -, ,$(or $(CROSS),$(shell $(CC) -dumpmachine 2>/dev/null || uname -m))))
+ARCH    := $(shell echo $(MACHINE) | sed 's/x86_64/x86/; s/aarch64/arm64/; s/powerpc64le\|ppc64le/powerpc/; s/riscv64/riscv/; s/loongarch64/loongarch/')
+REFUSED := $(if $(filter $(ARCH),$(ARCHES)),,pycap and pysym do not run on $(MACHINE) yet: ARCHES in the Makefile lacks it. formats/elf/machine.h says how to add a machine.)
 
 prefix  ?= /usr/local
 DESTDIR ?=
-CC      ?= cc
 CLANG   ?= $(firstword $(shell command -v clang clang-14 clang-16 clang-19 2>/dev/null) clang-14)
 LLVM_STRIP ?= $(firstword $(shell command -v llvm-strip llvm-strip-14 llvm-strip-16 llvm-strip-19 2>/dev/null) llvm-strip-14)
 BPFTOOL ?= $(firstword $(shell PATH=$$PATH:/usr/sbin command -v bpftool 2>/dev/null) /usr/sbin/bpftool)
@@ -26,7 +48,7 @@ PYTHON  ?= /usr/bin/python3
 # Some warnings need the ranges that only -O2 works out, and are given there.
 CFLAGS  ?= $(if $(filter 1,$(SANITIZE) $(TSAN)),-O1,-O2) -g
 # Headers of this host for the BPF target, for which clang knows none. They come last.
-BPF_INCLUDES = $(patsubst %,-idirafter /usr/include/%,$(wordlist 1,1,$(shell $(CLANG) -print-multiarch 2>/dev/null)))
+BPF_INCLUDES = $(patsubst %,-idirafter /usr/include/%,$(wordlist 1,1,$(or $(CROSS),$(shell $(CLANG) -print-multiarch 2>/dev/null))))
 V ?= 0
 Q := $(if $(filter 1,$(V)),,@)
 say = $(if $(filter 1,$(V)),,@printf '  %-7s %s\n' $(1) $(2))
@@ -43,27 +65,35 @@ else ifeq ($(TSAN),1)
 OUT := build/tsan
 SAN := -fsanitize=thread -fno-omit-frame-pointer $(ONLY_AT_O2)
 else
-OUT := build
+OUT := build$(CROSS:%=/%)
 SAN :=
 endif
 OBJ := $(OUT)/obj
 
-WARN     := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wno-missing-field-initializers -Werror
-ALL_CFLAGS = -std=gnu17 -D_GNU_SOURCE -DTOOL_VERSION='"$(VERSION)"' -I. -I$(OBJ) $(WARN) $(PATH_MAP) $(CFLAGS) $(SAN)
+# Warnings are errors with WERROR=1 alone: another compiler has other ones.
+ERROR    := $(if $(filter 1,$(WERROR)),-Werror)
+WARN     := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wno-missing-field-initializers $(ERROR)
+# What the user gives comes last.
+ALL_CFLAGS = -std=gnu17 -D_GNU_SOURCE -DTOOL_VERSION='"$(VERSION)"' -I. -I$(OBJ) $(WARN) $(PATH_MAP) $(LIBRARY_CFLAGS) $(SAN) $(CPPFLAGS) $(CFLAGS)
 # Paths of the checkout stay out of debug information: the same source gives the same bytes anywhere.
 PATH_MAP := -ffile-prefix-map='$(CURDIR)'=.
-LDLIBS_CAPTURE   = -lbpf $(LIBARCHIVE) -lelf -lz -lzstd -lseccomp -lpthread
-LDLIBS_SYMBOLIZE = -ldw -lelf -lunwind-$(MACHINE) -lunwind -larchive -ljansson -lncursesw -ltinfo -lzstd -llzma -lz -liberty -lm -lpthread
 
-# A pycap with libraries loads libarchive when it is needed.
-LIBARCHIVE :=
-# STATIC=1 links pycap with Debian's static libraries. Of libarchive's formats only tar is used, but its table of
-# formats names all of them; those that need yet more libraries stay out.
+# Libraries by their names in pkg-config. libiberty has no such file; headers of cmocka are the unit tests' alone. What is
+# missing is named by docs/build/needs.sh.
+LIBRARIES_CAPTURE   := libbpf libelf zlib libzstd libseccomp
+LIBRARIES_SYMBOLIZE := libdw libelf libunwind-generic libarchive jansson ncursesw libzstd liblzma zlib
+pkg_config = $(shell $(PKG_CONFIG) $(1) 2>/dev/null)
+LIBRARY_CFLAGS   := $(call pkg_config,--cflags $(LIBRARIES_CAPTURE) $(LIBRARIES_SYMBOLIZE) libxxhash libcurl)
+LDLIBS_CAPTURE   := $(call pkg_config,--libs $(LIBRARIES_CAPTURE)) -lpthread
+LDLIBS_SYMBOLIZE := $(call pkg_config,--libs $(LIBRARIES_SYMBOLIZE)) -liberty -lm -lpthread
+
+# A pycap with libraries loads libarchive when it is needed. STATIC=1 links it with Debian's static libraries. Of libarchive's
+# formats only tar is used, but its table of formats names all of them; those that need yet more libraries stay out, and
+# with them most of what pkg-config would say of it.
 ifeq ($(STATIC),1)
-LIBARCHIVE := -larchive
 STATIC_OBJ := $(OBJ)/static/capture/archive/libarchive.o
 LINK_CAPTURE := -static-pie $(foreach f,7zip iso9660 mtree mtree_classic xar zip,-Wl,--defsym=archive_write_set_format_$f=abort)
-LDLIBS_CAPTURE += -llzma -lbz2
+LDLIBS_CAPTURE := -larchive $(call pkg_config,--static --libs $(LIBRARIES_CAPTURE)) -lpthread -llzma -lbz2
 endif
 
 .DELETE_ON_ERROR:
@@ -111,19 +141,29 @@ $(CAPTURE_LIB): $(call obj,$(CAPTURE_SRC))
 $(SYMBOLIZE_LIB): $(call obj,$(SYMBOLIZE_SRC))
 %.a:
 	$(call say,AR,$@)
-	$(Q)rm -f $@ && ar rcs $@ $^
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
-$(OBJ)/%.o: %.c | build/.needs-build
+$(OBJ)/%.o: %.c | $(OUT)/.needs-build
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
-$(STATIC_OBJ): $(OBJ)/static/%.o: %.c | build/.needs-build
+$(STATIC_OBJ): $(OBJ)/static/%.o: %.c | $(OUT)/.needs-build
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
 	$(Q)$(CC) -DLIBARCHIVE_LINKED $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
 $(call obj,$(SKELETON_USERS)): | $(SKELETON)
+
+# On another machine than those of ARCHES what includes headers of one machine has to wait for the table to know it; it
+# does not, once the rest is compiled.
+ifdef REFUSED
+MACHINE_SRC := $(shell sh docs/build/machine-sources.sh)
+.PHONY: machine
+machine: $(call obj,$(filter-out $(MACHINE_SRC),$(FORMATS_SRC) $(CAPTURE_SRC) $(SYMBOLIZE_SRC) symbolize/main.c))
+	@echo "$(REFUSED)" >&2; exit 1
+$(call obj,$(MACHINE_SRC)) $(OBJ)/bpf/sampler.bpf.o: | machine
+endif
 
 # The page of the format html, which is part of the program: a template, and styles and scripts that become one each,
 # in this order.
@@ -146,10 +186,10 @@ $(OBJ)/$(HTML_FOLDER)/assets.o: $(HTML_PAGE)
 
 # Into a folder: $(OBJ), or $(STAGES) for the sampler that counts by stage.
 define bpf_rules
-$(1)/bpf/%.bpf.o: bpf/%.bpf.c | build/.needs-build
+$(1)/bpf/%.bpf.o: bpf/%.bpf.c | $(OUT)/.needs-build
 	@mkdir -p $$(@D)
 	$$(call say,BPF,$$@)
-	$$(Q)$$(CLANG) -target bpf -mcpu=v3 -O2 -g -Wall -Wextra -Wno-unused-function -Werror $$(PATH_MAP) $(2) -D__TARGET_ARCH_$$(ARCH) -I. $$(BPF_INCLUDES) -MMD -MP -MF $$@.d -MT $$@ -c -o $$@ $$<
+	$$(Q)$$(CLANG) -target bpf -mcpu=v3 -O2 -g -Wall -Wextra -Wno-unused-function $$(ERROR) $$(PATH_MAP) $(2) -D__TARGET_ARCH_$$(ARCH) -I. $$(call pkg_config,--cflags libbpf) $$(BPF_INCLUDES) -MMD -MP -MF $$@.d -MT $$@ -c -o $$@ $$<
 	$$(Q)$$(LLVM_STRIP) -g $$@
 
 $(1)/bpf/%.skel.h: $(1)/bpf/%.bpf.o
@@ -172,13 +212,13 @@ $(OUT)/tools/pycap_stages: $(OBJ)/capture/main.o $(SKELETON_USERS:%.c=$(STAGES)/
 	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS_CAPTURE)
 
 # ---- what has to be installed ----
-# tests/needs.sh looks for what a goal needs; if something is missing it names it, and the goal fails. The goals in
-# INSTALLING_* install Debian's packages first (tests/deps.sh). No other goal installs anything, but deps and deps-test.
-DEB_BUILD := gcc libc6-dev clang-14 llvm-14 libbpf-dev libelf-dev libdw-dev libunwind-dev libjansson-dev libzstd-dev libarchive-dev libxxhash-dev libiberty-dev zlib1g-dev liblzma-dev libbz2-dev libseccomp-dev libcurl4-gnutls-dev libncurses-dev bpftool scdoc
+# docs/build/needs.sh looks for what a goal needs; if something is missing it names it, and the goal fails. The goals in
+# INSTALLING_* install Debian's packages first (docs/build/deps.sh). No other goal installs anything, but deps and deps-test.
+DEB_BUILD := gcc libc6-dev pkgconf clang-14 llvm-14 libbpf-dev libelf-dev libdw-dev libunwind-dev libjansson-dev libzstd-dev libarchive-dev libxxhash-dev libiberty-dev zlib1g-dev liblzma-dev libbz2-dev libseccomp-dev libcurl4-gnutls-dev libncurses-dev bpftool scdoc
 DEB_TEST  := libcmocka-dev python3 python3-pytest python3-protobuf python3-yaml dwz linux-perf binutils musl-tools debuginfod openssl tmux zstd bzip2 xz-utils
 # 184 MB to fetch, 655 MB installed, a minute. Where it cannot be had, the tests of the page are skipped.
 DEB_BROWSER := chromium
-DEB_DEB   := dpkg-dev binutils
+DEB_DEB   := dpkg-dev debhelper xz-utils
 DEB_FUZZ  := libclang-rt-14-dev python3
 DEB_DEMO  := python3 python3-dev
 DEB_BENCH := python3 python3-venv linux-perf
@@ -192,15 +232,14 @@ $(foreach k,test demo bench fuzz deb,$(INSTALLING_$k)): | $(INSTALLED)
 .PHONY: deps deps-test
 deps: build/.deps-build ## install the Debian packages that building needs; a plain make installs nothing
 deps-test: build/.deps-test ## and those that the tests need
-build/.deps-%: Makefile tests/deps.sh
+build/.deps-%: Makefile docs/build/deps.sh
 	@mkdir -p build
-	$(Q)sh tests/deps.sh $(DEB_BUILD) $(if $(filter test,$*),$(DEB_TEST)) $(if $(filter demo,$*),$(DEB_DEMO)) $(if $(filter bench,$*),$(DEB_BENCH)) $(if $(filter fuzz,$*),$(DEB_FUZZ)) $(if $(filter deb,$*),$(DEB_DEB))
-	$(Q)$(if $(filter test,$*),sh tests/deps.sh $(DEB_BROWSER) || echo "  Tests of the page will be skipped.")
+	$(Q)sh docs/build/deps.sh $(DEB_BUILD) $(if $(filter test,$*),$(DEB_TEST)) $(if $(filter demo,$*),$(DEB_DEMO)) $(if $(filter bench,$*),$(DEB_BENCH)) $(if $(filter fuzz,$*),$(DEB_FUZZ)) $(if $(filter deb,$*),$(DEB_DEB))
+	$(Q)$(if $(filter test,$*),sh docs/build/deps.sh $(DEB_BROWSER) || echo "  Tests of the page will be skipped.")
 	$(Q)touch $@
-build/.needs-%: tests/needs.sh | $(INSTALLED)
-	$(if $(filter $(ARCH),$(ARCHES)),,$(error pycap and pysym do not know this machine, $(MACHINE): see ARCHES in the Makefile))
-	@mkdir -p build
-	$(Q)CC="$(CC)" CLANG="$(CLANG)" LLVM_STRIP="$(LLVM_STRIP)" BPFTOOL="$(BPFTOOL)" sh tests/needs.sh $*
+$(OUT)/.needs-%: docs/build/needs.sh | $(INSTALLED)
+	@mkdir -p $(@D)
+	$(Q)CC="$(CC)" CPPFLAGS="$(CPPFLAGS)" CROSS="$(CROSS)" PKG_CONFIG="$(PKG_CONFIG)" CLANG="$(CLANG)" LLVM_STRIP="$(LLVM_STRIP)" BPFTOOL="$(BPFTOOL)" sh docs/build/needs.sh $*$(if $(REFUSED), || { echo "$(REFUSED)" >&2; exit 1; })
 	$(Q)touch $@
 
 # ---- tests ----
@@ -209,8 +248,8 @@ $(TOOLCHAIN_BIN): $(OUT)/tests/%: $(OBJ)/tests/toolchain/%.o
 $(UNIT_BIN) $(TOOLCHAIN_BIN): $(OBJ)/tests/unit/main.o $(SYMBOLIZE_LIB) $(CAPTURE_LIB) $(FORMATS_LIB)
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) $(SYMBOLIZE_LIB) $(CAPTURE_LIB) $(FORMATS_LIB) -lcmocka $(LDLIBS_SYMBOLIZE) $(LDLIBS_CAPTURE)
-$(call obj,$(UNIT_SRC) $(TOOLCHAIN_SRC) tests/unit/main.c): | build/.needs-test
+	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) $(SYMBOLIZE_LIB) $(CAPTURE_LIB) $(FORMATS_LIB) $(call pkg_config,--libs cmocka) $(LDLIBS_SYMBOLIZE) $(LDLIBS_CAPTURE)
+$(call obj,$(UNIT_SRC) $(TOOLCHAIN_SRC) tests/unit/main.c): | $(OUT)/.needs-test
 # A made-up profile in every output format, to feed their consumers.
 $(OUT)/tools/emit_demo: $(call obj,tests/tools/emit_demo.c $(wildcard formats/base/*.c formats/emit/*.c formats/emit/*/*.c))
 	@mkdir -p $(@D)
@@ -238,7 +277,7 @@ $(OUT)/tools/%: $(OBJ)/tests/tools/%.o $(SYMBOLIZE_LIB) $(CAPTURE_LIB) $(FORMATS
 
 # ---- manual pages, dated as the commit ----
 MAN := $(patsubst docs/%.scd,$(OUT)/man/%,$(sort $(wildcard docs/*.1.scd)))
-$(MAN): $(OUT)/man/%: docs/%.scd | build/.needs-man
+$(MAN): $(OUT)/man/%: docs/%.scd | $(OUT)/.needs-man
 	@mkdir -p $(@D)
 	$(call say,MAN,$@)
 	$(Q)SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct 2>/dev/null || stat -c %Y CHANGES)} scdoc <$< >$@
@@ -337,14 +376,21 @@ bench-claims: all $(BENCH_TOOLS) ## all tables of docs/benchmarks.md: BENCH="FOL
 	$(Q)$(PYTHON) tests/bench/claims.py $(BENCH)
 
 .PHONY: install deb clean help
-COMPLETIONS := $(prefix)/share/bash-completion/completions
-install: all $(MAN) ## install to $(DESTDIR)$(prefix)
-	$(Q)install -d "$(DESTDIR)$(prefix)/bin" "$(DESTDIR)$(prefix)/share/man/man1" "$(DESTDIR)$(COMPLETIONS)"
-	$(Q)install -m 755 $(OUT)/pycap $(OUT)/pysym "$(DESTDIR)$(prefix)/bin"
-	$(Q)install -m 644 $(MAN) "$(DESTDIR)$(prefix)/share/man/man1"
-	$(Q)install -m 644 docs/completion/pycap.bash "$(DESTDIR)$(COMPLETIONS)/pycap"
-	$(Q)ln -sf pycap "$(DESTDIR)$(COMPLETIONS)/pysym"
-deb: | build/.needs-build ## a Debian package, build/pycap_$(VERSION)-1_MACHINE.deb
+docdir  ?= $(prefix)/share/doc/pycap
+unitdir ?= $(prefix)/lib/systemd/system
+# What names installed files names them where they are.
+installed = sed -e 's,/usr/bin/\(py[cs]\),$(prefix)/bin/\1,g' -e 's,/usr/share/doc/pycap,$(docdir),g' $(1) | install -D -m 644 /dev/stdin "$(DESTDIR)$(2)"
+DOCUMENTS := $(wildcard docs/*.md docs/fleet/* docs/grafana/* docs/kubernetes/*)
+install: all $(MAN) ## install to $(DESTDIR)$(prefix): programs, manual pages, documents, units of systemd; enables nothing
+	$(Q)install -D -m 755 -t "$(DESTDIR)$(prefix)/bin" $(OUT)/pycap $(OUT)/pysym
+	$(Q)for page in $(MAN); do $(call installed,$$page,$(prefix)/share/man/man1/$${page##*/}) || exit; done
+	$(Q)for name in pycap pysym; do install -D -m 644 docs/completion/pycap.bash "$(DESTDIR)$(prefix)/share/bash-completion/completions/$$name" || exit; done
+	$(Q)for unit in docs/systemd/*.service; do $(call installed,$$unit,$(unitdir)/$${unit##*/}) || exit; done
+	$(Q)install -D -m 644 docs/systemd/pycap.sysusers.conf "$(DESTDIR)$(prefix)/lib/sysusers.d/pycap.conf"
+	$(Q)$(call installed,docs/systemd/pycap-flight.conf,$(docdir)/systemd/pycap-flight.conf)
+	$(Q)for page in $(DOCUMENTS); do install -D -m 644 $$page "$(DESTDIR)$(docdir)/$${page#docs/}" || exit; done
+	$(Q)install -m 644 -t "$(DESTDIR)$(docdir)" LICENSE LICENSE-Apache-2.0 LICENSE-GPL-2.0 CHANGES
+deb: | $(OUT)/.needs-build ## Debian packages: build/pycap_$(VERSION)-1_MACHINE.deb, build/pysym_$(VERSION)-1_MACHINE.deb and their source
 	$(Q)sh docs/debian/build.sh $(VERSION)
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile

@@ -43,7 +43,8 @@ def wrong_links(page, text):
 def wrong_files(top, text):
     """Files of the sources that are named in backquotes, from the top."""
     folders = r"(?:bpf|capture|docs|formats|symbolize|testdata|tests)/"
-    for path in sorted(set(re.findall(rf"`({folders}[\w/.-]+\.(?:[ch]|def|py|sh|md|scd|bash|service))`", text))):
+    named = {"docs/" + path for path in re.findall(r"_/usr/share/doc/pycap/([\w/.-]+)_", text)}  # where make install puts them
+    for path in sorted(named | set(re.findall(rf"`({folders}[\w/.-]+\.(?:[ch]|def|py|sh|md|scd|bash|service))`", text))):
         if not (top / path).exists():
             yield f"there is no file {path}"
 

@@ -53,7 +53,7 @@ suite_apt() {
 
 root_trees_or_skip() {
     [ "$(id -u)" = 0 ] || skip "needs root to make root trees"
-    sh "$tests/deps.sh" mmdebstrap >&2 || skip "mmdebstrap can't be installed"
+    sh "$checkout/docs/build/deps.sh" mmdebstrap >&2 || skip "mmdebstrap can't be installed"
     [ "$(uname -m)" = x86_64 ] || skip "root trees are made for x86-64 only"
 }
 

@@ -46,7 +46,8 @@ in_root() {
         exec chroot "$0" "$@"' "$@"
 }
 
-# expect_recording ROOT PYCAP: pycap in that root records a Python program of this one for a second, and its stacks read.
+# expect_recording ROOT PYCAP: pycap in that root records a Python program of this one for a second, and its stacks are
+# read by build/pysym, or what pysym= names.
 expect_recording() {
     local root=$1 pycap=$2 why program
     why=$(in_root "$root" "$pycap" info | sed -n 's/^sampling  *//p')
@@ -73,5 +74,5 @@ spin_for_the_package()' >"$root/spins" &
     rm -f "$root/spins"
     # shellcheck disable=SC2016
     expect "the stacks recorded" sh -c '"$0" "$1" -f folded | grep -q "spin_for_the_package (.*[0-9]$"' \
-        build/pysym "$root/trace.bin"
+        "${pysym:-build/pysym}" "$root/trace.bin"
 }

@@ -18,7 +18,7 @@ struct report {
     const struct gate_result *results; /* of rules, in the order given */
     size_t result_count;
     bool undecided_fails;         /* the budget says so */
-    const char *exporter;         /* "pysym 0.2.0" */
+    const char *exporter;         /* "pysym " and its version */
     struct emit_terminal terminal;
     uint32_t top_count;           /* rows of each list; 0: all */
     bool full_paths;

@@ -8,7 +8,7 @@
  *  2. formats/elf/machine_<machine>.c: a struct machine, and its line in machine.c. A frame that no row kind of
  *     formats/elf/unwind_row.h describes ends its stack with a reason; the unwinder in bpf/ must know every new kind.
  *  3. symbolize/unwind/remote_<machine>.c: libunwind for that machine, and its line in remote.c.
- *  4. The Makefile's ARCHES.
+ *  4. The Makefile's ARCHES, and Architecture in docs/debian/control.
  *  5. Tests: recordings in testdata/, and the lines of tests/toolchain/test_machine.c.
  * Thread-local variables are expected below the thread pointer (variant II of the TLS ABI, formats/cpython/tls.c).
  */

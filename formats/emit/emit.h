@@ -426,7 +426,7 @@ struct emit_options {
     bool waits_chosen;  /* of the waits at one place some may have been left out, and others not */
     bool times_chosen;  /* samples were chosen by time: captures took longer than what is shown */
     const char *name;   /* of the profile: the input's file name, without its folder */
-    const char *exporter; /* "pysym 0.1.0" */
+    const char *exporter; /* "pysym " and its version */
     uint32_t top_count; /* rows of `top`; 0: all */
     enum emit_sort sort;
     enum emit_by by;

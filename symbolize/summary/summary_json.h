@@ -9,7 +9,7 @@
 #include "symbolize/stack/resolve.h"
 #include "symbolize/summary/summary.h"
 
-/* `exporter`: what wrote it, such as "pysym 0.1.0". */
+/* `exporter`: what wrote it, "pysym " and its version. */
 struct error *summary_json_print(struct summary *s, const struct resolver *r, const char *exporter, FILE *out);
 
 #endif

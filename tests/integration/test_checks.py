@@ -164,6 +164,59 @@ def test_names(tree):
         "struct capture_host_2 is defined differently at bpf/sampler.bpf.c:2 and capture/host/f2.h:1"]
 
 
+# ---- licenses and the version ----
+
+@pytest.mark.parametrize("path, line, message", [
+    ("bpf/walk.h", "/* SPDX-License-Identifier: GPL-2.0-only */",
+     "bpf/walk.h: its SPDX line says GPL-2.0-only, {} says GPL-2.0-only OR Apache-2.0"),
+    ("bpf/sampler_ring.h", "/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */",
+     "bpf/sampler_ring.h: its SPDX line says GPL-2.0-only OR Apache-2.0, {} says GPL-2.0-only"),
+    ("capture/main.c", "/* SPDX-License-Identifier: MIT */", "capture/main.c: its SPDX line says MIT, {} says Apache-2.0"),
+])
+def test_licenses(tmp_path, path, line, message):
+    def check():
+        done = subprocess.run([sys.executable, ROOT / "tests/check-licenses.py", tmp_path], capture_output=True, text=True,
+                              timeout=60, check=False)
+        assert "Traceback" not in done.stderr, done.stderr
+        return done.stderr.splitlines()
+
+    for name in subprocess.run(["git", "-C", ROOT, "ls-files", "bpf", "formats", "capture", "docs", "LICENSE"], capture_output=True,
+                               text=True, check=True).stdout.split():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    assert not check()
+    text = (tmp_path / path).read_text()
+    (tmp_path / path).write_text(text.replace(text.splitlines()[0], line, 1))
+    assert check() == [message.format(name) for name in ("LICENSE", "docs/debian/copyright")]
+    (tmp_path / path).write_text(text.split("\n", 1)[1])
+    assert check() == [f"{path}: no SPDX line"]
+    (tmp_path / path).write_text(text)
+    add(tmp_path / "LICENSE", "  formats/gone.h   Apache-2.0\n")
+    assert check() == ["LICENSE: no file is called formats/gone.h"]
+
+
+@pytest.mark.parametrize("path, before, after", [
+    ("CHANGES", "{} (", "9.9.9 ("), ("docs/debian/changelog", "pycap ({}", "pycap (9.9.9"),
+    ("docs/kubernetes/pycap.yaml", "pycap:{}", "pycap:9.9.9"), ("README.md", "pysym_{}", "pysym_9.9.9"),
+    ("docs/pysym.1.scd", '"pysym {}"', '"pysym 9.9.9"'),
+])
+def test_version(tmp_path, path, before, after):
+    def check():
+        return subprocess.run(["sh", ROOT / "tests/check-release.sh", tmp_path], capture_output=True, text=True, timeout=60,
+                              check=False).stderr.splitlines()
+
+    version = re.search(r"^VERSION := (.*)$", (ROOT / "Makefile").read_text(), re.M)[1]
+    for name in ("Makefile", "CHANGES", "README.md"):
+        shutil.copy(ROOT / name, tmp_path)
+    shutil.copytree(ROOT / "docs", tmp_path / "docs")
+    assert not check()
+    text = (tmp_path / path).read_text()
+    assert before.format(version) in text
+    (tmp_path / path).write_text(text.replace(before.format(version), after, 1))
+    (wrong,) = check()
+    assert wrong.startswith(f"{path}:") and version in wrong, wrong
+
+
 # ---- make ----
 
 def make(*arguments):
@@ -178,12 +231,36 @@ def test_what_installs(goal, installs):
     """Told by what make would do were nothing built."""
     done = make("-n", "-B", goal)
     assert done.returncode == 0, done.stderr
-    assert ("tests/deps.sh" in done.stdout, "tests/needs.sh build" in done.stdout) == (installs, True)
+    assert ("docs/build/deps.sh" in done.stdout, "docs/build/needs.sh build" in done.stdout) == (installs, True)
+
+
+def test_flags_of_the_user():
+    """They come after ours, in all that is compiled and linked; warnings are errors when asked for."""
+    done = make("-n", "-B", "build/pysym", "CPPFLAGS=-DX=1", "CFLAGS=-O3", "LDFLAGS=-Wl,-O1", "PKG_CONFIG=echo")
+    (line,) = re.findall(r"^cc .* -c -o build/obj/formats/base/hex.o .*$", done.stdout, re.M)
+    assert re.search(r" -std=gnu17 .* --cflags libbpf .* -DX=1 -O3 -MMD ", line) and "-O2" not in line, line
+    (line,) = re.findall(r"^cc .* -o build/pysym .*$", done.stdout, re.M)
+    assert re.search(r" -O3 -Wl,-O1 -o .* --libs libdw ", line), line
+    assert "-Werror" not in done.stdout
+    done = make("-n", "-B", "build/pycap", "WERROR=1")
+    assert len(re.findall(r"^(?:cc|\S*clang\S*) .* -Werror ", done.stdout, re.M)) > 100
+    assert re.search(r" -target bpf .* -Werror ", done.stdout)
+
+
+def test_another_machine():
+    """What does not depend on the machine is compiled; then the table refuses, before anything that does."""
+    done = make("-n", "-B", "CROSS=aarch64-linux-gnu", "PKG_CONFIG=echo")
+    lines = done.stdout.splitlines()
+    (refused,) = [i for i, line in enumerate(lines) if "do not run on aarch64 yet" in line and "needs.sh" not in line]
+    compiled = {re.search(r"\S+\.c$", line)[0]: i for i, line in enumerate(lines) if line.startswith("aarch64-linux-gnu-gcc") and " -c " in line}
+    assert compiled["formats/elf/machine.c"] < refused and compiled["symbolize/main.c"] < refused
+    assert refused < compiled["capture/main.c"] and all(i < refused for i, line in enumerate(lines) if "formats/" in line and " -c " in line)
+    assert all(refused < i for i, line in enumerate(lines) if "-target bpf" in line)
 
 
 def test_what_is_missing():
     def needs(what, **programs):
-        return subprocess.run(["sh", ROOT / "tests/needs.sh", what], capture_output=True, text=True, timeout=60, check=False,
+        return subprocess.run(["sh", ROOT / "docs/build/needs.sh", what], capture_output=True, text=True, timeout=60, check=False,
                               env={**os.environ, "CC": "cc", **programs})
 
     tools = {"CLANG": "sh", "LLVM_STRIP": "sh", "BPFTOOL": "sh"}
@@ -192,6 +269,10 @@ def test_what_is_missing():
     done = needs("build", **tools | {"CLANG": "no-clang -x"})
     assert done.returncode == 1 and re.search(r"^  no-clang -x +clang-14$", done.stderr, re.M), done.stderr
     assert "make deps" in done.stderr or "this system's packages" in done.stderr
+    done = needs("build", **tools | {"PKG_CONFIG": "no-pkg-config"})
+    assert done.returncode == 1 and re.search(r"^  no-pkg-config +pkgconf$", done.stderr, re.M), done.stderr
+    done = needs("build", PKG_CONFIG_LIBDIR="/nowhere", **tools)
+    assert done.returncode == 1 and re.search(r"^  libbpf.pc +libbpf-dev$", done.stderr, re.M), done.stderr
     done = needs("build", CC="cc -nostdinc", **tools)
     assert done.returncode == 1 and re.search(r"^  bpf/libbpf.h +libbpf-dev$", done.stderr, re.M), done.stderr
     done = needs("test", CC="cc -nostdinc")

@@ -14,6 +14,7 @@ from conftest import PYCAP, PYSYM, ROOT
     ("[a](gone.md)", "there is no gone.md"),
     ("[a](docs/page.md#nothing)", "there is no heading for docs/page.md#nothing"),
     ("`docs/page.md` `Lib/gone.py` `docs/gone.h` `gone.c`", "there is no file docs/gone.h"),
+    ("_/usr/share/doc/pycap/page.md_ _/usr/share/doc/pycap/gone.md_", "there is no file docs/gone.md"),
     ("```\nsudo build/pycap record --no-such 3 -- true --fine\n```", "pycap record has no option --no-such"),
     ("```\npysym t.bin -Q | sort -u\n```", "pysym has no option -Q"),
     ("```\npycap watch\n```", "pycap has no command 'watch'"),

@@ -15,6 +15,8 @@ CHECKS = {
     "bash completes the programs' options, formats and commands": ["bash", "check-completion.sh", PYCAP, PYSYM],
     "one name stands for one thing, and all libraries link together": [sys.executable, "check-names.py", "build"],
     "includes are as docs/design.md says, and go round in no circle": [sys.executable, "check-includes.py"],
+    "each file has the license that LICENSE and the package say": [sys.executable, "check-licenses.py"],
+    "one version: Makefile, CHANGES, package, manifests and documents": ["sh", "check-release.sh"],
     "no function has more than 60 lines, no file more than 600": [sys.executable, "check-sizes.py"],
 }
 

@@ -20,7 +20,7 @@ esac
 [ "$(uname -m)" = x86_64 ] || skip "kernels are fetched for x86-64 only"
 command -v apt-get >/dev/null || skip "no apt-get to fetch kernels with"
 [ "$(id -u)" = 0 ] || skip "needs root (packages, and the guest sees this machine's files)"
-sh "$tests/deps.sh" qemu-system-x86 qemu-system-common busybox-static cpio kmod zstd xz-utils >&2 ||
+sh "$checkout/docs/build/deps.sh" qemu-system-x86 qemu-system-common busybox-static cpio kmod zstd xz-utils >&2 ||
     skip "qemu and its tools can't be installed"
 
 dir=$cache/kernels/$kernel

@@ -33,7 +33,7 @@ case $share in *[[:space:]]*) skip "the checkout's path has a space in it" ;; es
 
 dir=$("$tests/kernels/fetch.sh" "$kernel")
 # Debian 12 ships the daemon with qemu, later releases as a package of its own.
-[ -x /usr/lib/qemu/virtiofsd ] || [ -x /usr/libexec/virtiofsd ] || sh "$tests/deps.sh" virtiofsd >&2 || true
+[ -x /usr/lib/qemu/virtiofsd ] || [ -x /usr/libexec/virtiofsd ] || sh "$checkout/docs/build/deps.sh" virtiofsd >&2 || true
 virtiofsd=
 for file in /usr/lib/qemu/virtiofsd /usr/libexec/virtiofsd; do
     [ -x $file ] && virtiofsd=$file && break
