@@ -15,7 +15,7 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
-# The test files that have the name $1.
+# The test files that are called $1.
 files_of() {
     name=${1##*/} name=${name%.c} name=${name%.py}
     for file in "tests/unit/test_${name#test_}.c" "tests/toolchain/test_${name#test_}.c" "tests/integration/test_${name#test_}.py"; do
@@ -23,14 +23,16 @@ files_of() {
     done
 }
 
-if [ "$1" = --programs ]; then
-    files=$(files_of "$2")
-    # No file: a test in C is named by a word of C.
-    case $files$2 in
+# Those in C that have a test with $1 in its name.
+files_with() {
+    case $1 in
     *[!a-zA-Z0-9_]*) ;;
-    *) files=$(grep -lE "^TEST(_WITH)?\(${2#test_}[,)]" tests/unit/test_*.c tests/toolchain/test_*.c) ;;
+    *) grep -lE "^TEST(_WITH)?\(\w*${1#test_}" tests/unit/test_*.c tests/toolchain/test_*.c ;;
     esac
-    echo "$files" | sed -n 's,.*/\(.*\)\.c$,\1,p'
+}
+
+if [ "$1" = --programs ]; then
+    { files_of "$2" | grep . || files_with "$2"; } | sed -n 's,.*/\(.*\)\.c$,\1,p'
     exit
 fi
 
@@ -63,13 +65,12 @@ long)
 named)
     jobs=0
     files=$(files_of "$word")
-    case $files$word in
-    */*::*) set -- "$word" ;;
-    *::*) set -- "tests/integration/$word" ;;
-    tests/*)
-        # shellcheck disable=SC2086
-        set -- $files ;;
-    *) set -- -k "$word" tests ;;
+    # shellcheck disable=SC2046,SC2086
+    case $files:$word in
+    *:*/*::*) set -- "$word" ;;
+    *:*::*) set -- "tests/integration/$word" ;;
+    :*) set -- -k "$word" tests/integration $(files_with "$word") ;;
+    *) set -- $files ;;
     esac
     echo "running pytest $*" ;;
 *)

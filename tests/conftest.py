@@ -50,14 +50,19 @@ class CFile(pytest.File):
         chosen = [item.name for item in self.session.items if item.parent is self]
         every = sum(1 for _ in self.collect()) == len(chosen)
         log, code = "", 0
+        plain = {name: value for name, value in os.environ.items() if name != "PYCAP_SANDBOX_KILL"}  # set for the programs
         for pattern in [None] if every else chosen:
-            environment = {**os.environ, **({"CMOCKA_TEST": pattern} if pattern else {})}
+            environment = {**plain, **({"CMOCKA_TEST": pattern} if pattern else {})}
             try:
                 run = subprocess.run([BUILD / "tests" / self.path.stem], env=environment, stdin=subprocess.DEVNULL, cwd=ROOT,
                                      stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=PROGRAM_SECONDS, check=False)
                 log, code = log + run.stdout.decode(errors="replace"), code or run.returncode
             except subprocess.TimeoutExpired as late:
                 log, code = log + (late.stdout or b"").decode(errors="replace") + f"\nstopped after {PROGRAM_SECONDS} s\n", 124
+        # What a macro of the file registers is not seen here, and would be left out without a word.
+        unseen = set(re.findall(r"^\[ RUN +\] (\w+)$", log, re.M)) - {item.name for item in self.collect()}
+        if unseen:
+            log, code = log + f"\nwrite TEST(...) at the beginning of a line for {', '.join(sorted(unseen))}\n", code or 1
         verdicts = {name: verdict for verdict, name in re.findall(r"^\[ +(OK|FAILED|SKIPPED) +\] (\w+)$", log, re.M)}
         return collections.namedtuple("Done", "log code verdicts")(log, code, verdicts)
 

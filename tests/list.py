@@ -27,7 +27,7 @@ def read_seconds(build):
             newest[case.get("classname", ""), case.get("name")] = float(case.get("time", 0))
     seconds = collections.Counter()
     for (classname, _), time in newest.items():
-        seconds[classname.rsplit(".", 1)[-1]] += time
+        seconds[".".join(classname.removesuffix(".c").split(".")[-2:])] += time
     return seconds
 
 
@@ -48,7 +48,8 @@ def main():
     for pattern, test in KINDS:
         for path in sorted(TESTS.glob(pattern)):
             text = path.read_text()
-            took = f"{seconds[path.stem]:.1f}" if path.stem in seconds else "-"
+            name = f"{path.parent.name}.{path.stem}"
+            took = f"{seconds[name]:.1f}" if name in seconds else "-"
             print(f"{path.parent.name:12} {path.name:30} {len(re.findall(test, text, re.M)):4} {took:>7}  {first_sentence(text)}")
 
 

@@ -23,6 +23,7 @@ import pytest
 
 import accounts
 import browser as driver
+import chance
 import profile_readers
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -127,6 +128,24 @@ KINDS = [(3, 8), (3, 11), (3, 13), (3, 14)]
 
 
 # ---- marks, helpers and parameters ----
+
+
+def pytest_testnodedown(node):
+    """A worker of pytest-xdist has ended, and says how often it compared."""
+    chance.compared += getattr(node, "workeroutput", {}).get("compared", 0)
+
+
+def pytest_sessionfinish(session):
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["compared"] = chance.compared
+    elif chance.compared * chance.PART > chance.IN_A_RUN:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter):
+    if chance.compared:
+        terminalreporter.write_line(f"{chance.compared} comparisons with what is true by chance; one fails though nothing is wrong in "
+                                    f"fewer than {chance.compared * chance.PART:.1e} of such runs (at most {chance.IN_A_RUN})")
 
 
 def pytest_configure(config):

@@ -9,6 +9,8 @@ import pytest
 import accounts
 from conftest import why_no_bpf
 
+pytestmark = pytest.mark.live
+
 JIT = """
 import sys, time
 

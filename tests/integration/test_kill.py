@@ -14,6 +14,8 @@ import pytest
 import accounts
 from conftest import PYCAP, PYSYM, why_no_bpf
 
+pytestmark = pytest.mark.live
+
 KILLS = int(os.environ.get("KILLS", "6"))
 TARGET = """
 import time

@@ -10,6 +10,8 @@ import pytest
 
 from conftest import ROOT, record_behind_gate, why_no_bpf
 
+pytestmark = pytest.mark.live
+
 PROGRAM = ROOT / "testdata/programs/names.py"
 # What is no character of a line of text reads "_", and ";", which parts frames, ":".
 SHOWN = [(r"[\0-\x1f\x7f-\x9f\u2028\u2029]", "_"), (";", ":")]

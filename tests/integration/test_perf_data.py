@@ -50,9 +50,16 @@ def test_samples(trace, perf, tmp_path):
     check(expected(trace), perf_script(data.with_names(perf), data.path))
 
 
+def elsewhere(folder):
+    """The demo's library in another folder than where the trace was recorded, which may be this one."""
+    folder.mkdir()
+    shutil.copy(DEMO.with_name("demo_native.so"), folder)
+    return folder
+
+
 def test_inlined_elsewhere(perf, tmp_path):
     """The same with functions that were inlined."""
-    options = ["--symfs", DEMO.parent]
+    options = ["--symfs", elsewhere(tmp_path / "binaries")]
     data = write(DEMO, tmp_path, *options)
     got = perf_script(data.with_names(perf), data.path)
     check(expected(DEMO, *options), got)
@@ -83,9 +90,10 @@ def test_views(options, perf, tmp_path):
     check(expected(DEMO, *options), perf_script(data.with_names(perf), data.path))
 
 
-@pytest.mark.parametrize("trace, options", [(TRACES[2], []), (DEMO, []), (DEMO, ["--symfs", DEMO.parent])],
+@pytest.mark.parametrize("trace, other_place", [(TRACES[2], False), (DEMO, False), (DEMO, True)],
                          ids=["3.12-shared", "demo", "demo-elsewhere"])
-def test_hotspot(trace, options, tmp_path):
+def test_hotspot(trace, other_place, tmp_path):
+    options = ["--symfs", elsewhere(tmp_path / "binaries")] if other_place else []
     parser = needed(perf_readers.hotspot())
     data = write(trace, tmp_path, *options)
     check(expected(trace, *options), perf_readers.perfparser(parser, data.path, data.cache), HOTSPOT_NAMES)

@@ -14,6 +14,8 @@ from accounts import is_begun
 from conftest import PYCAP, PYTHON, ROOT, record_behind_gate, unprivileged
 from wait_trace import CONTINUES, Trace, waits_of
 
+pytestmark = pytest.mark.live
+
 PROGRAMS = ROOT / "testdata/programs"
 
 

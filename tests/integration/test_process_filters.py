@@ -13,6 +13,8 @@ import pytest
 
 from conftest import PYCAP, PYSYM, why_no_bpf
 
+pytestmark = pytest.mark.live
+
 PYTHON = "/usr/bin/python3"
 SPIN = "import time\nend = time.time() + {}\nwhile time.time() < end: sum(range(1000))"
 BURN = SPIN.replace("time.time", "time.thread_time")  # however busy the machine is

@@ -18,6 +18,8 @@ import pytest
 
 from conftest import PYCAP, PYSYM, PYTHON, why_no_bpf
 
+pytestmark = pytest.mark.live
+
 WAKES_A_SECOND = 6
 SETTLE_SECONDS = 5  # what is new in the beginning, and two seconds of calm
 SECONDS = 7

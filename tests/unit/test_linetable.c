@@ -27,20 +27,15 @@ static void check_golden(const char *path)
     fclose(f);
 }
 
-#define GOLDEN(version, name)                               \
-    TEST(name)                                              \
-    {                                                       \
-        check_golden("testdata/linetable/" version ".txt"); \
-    }
-GOLDEN("2.7", python_2_7)
-GOLDEN("3.6", python_3_6)
-GOLDEN("3.9", python_3_9)
-GOLDEN("3.10", python_3_10)
-GOLDEN("3.11", python_3_11)
-GOLDEN("3.12", python_3_12)
-GOLDEN("3.13", python_3_13)
-GOLDEN("3.14", python_3_14)
-GOLDEN("3.15", python_3_15)
+TEST(python_2_7) { check_golden("testdata/linetable/2.7.txt"); }
+TEST(python_3_6) { check_golden("testdata/linetable/3.6.txt"); }
+TEST(python_3_9) { check_golden("testdata/linetable/3.9.txt"); }
+TEST(python_3_10) { check_golden("testdata/linetable/3.10.txt"); }
+TEST(python_3_11) { check_golden("testdata/linetable/3.11.txt"); }
+TEST(python_3_12) { check_golden("testdata/linetable/3.12.txt"); }
+TEST(python_3_13) { check_golden("testdata/linetable/3.13.txt"); }
+TEST(python_3_14) { check_golden("testdata/linetable/3.14.txt"); }
+TEST(python_3_15) { check_golden("testdata/linetable/3.15.txt"); }
 
 static const uint32_t versions[] = {0x020712f0, 0x03060ff0, 0x030912f0, 0x030a0df0, 0x030b07f0, 0x030d00f0};
 #define VERSION_COUNT (sizeof versions / sizeof *versions)
