@@ -232,8 +232,15 @@ $(foreach k,test demo bench fuzz deb,$(INSTALLING_$k)): | $(INSTALLED)
 .PHONY: deps deps-test
 deps: build/.deps-build ## install the Debian packages that building needs; a plain make installs nothing
 deps-test: build/.deps-test ## and those that the tests need
+# A first run says what will come, and how long it takes once the packages are there, on two CPUs.
+WILL_demo  := builds for half a minute, and records for 5 seconds
+WILL_test  := builds for a minute and a half, and tests: make check for 6 minutes
+WILL_fuzz  := builds for a minute, and fuzzes for a minute or as long as FUZZ_SECONDS says
+WILL_bench := builds for half a minute, and measures: make bench for 40 minutes
+WILL_deb   := builds for a minute and a half
 build/.deps-%: Makefile docs/build/deps.sh
 	@mkdir -p build
+	$(Q)echo "Installs those of Debian's packages that are missing$(if $(WILL_$*),; then it $(WILL_$*), on two CPUs)."
 	$(Q)sh docs/build/deps.sh $(DEB_BUILD) $(if $(filter test,$*),$(DEB_TEST)) $(if $(filter demo,$*),$(DEB_DEMO)) $(if $(filter bench,$*),$(DEB_BENCH)) $(if $(filter fuzz,$*),$(DEB_FUZZ)) $(if $(filter deb,$*),$(DEB_DEB))
 	$(Q)$(if $(filter test,$*),sh docs/build/deps.sh $(DEB_BROWSER) || echo "  Tests of the page will be skipped.")
 	$(Q)touch $@
@@ -315,13 +322,13 @@ check-stores: all $(TRACE_TOOLS) ## push to real stores: make check-stores PARCA
 		$(PYTHON) -m pytest -q -rsP --tb=short -m long tests/integration/test_real_stores.py
 check-asan: ## the same tests as check under ASan and UBSan
 	$(Q)PYTHONS="$${PYTHONS:-/usr/bin/python3}" $(NO_ASLR) $(MAKE) --no-print-directory SANITIZE=1 check
-# Under ThreadSanitizer run the tests in C but these, and the recorder under a load. Some of these stop threads where it has code
+# Under ThreadSanitizer run the tests in C but these, and the smoke tests of the recorder. Some of these stop threads where it has code
 # of its own, delay its signals or count the threads of a process, of which it has one (the first four); the last takes minutes
 # and has one thread.
 TSAN_LEFT_OUT := test_native_programs test_native_unwind test_proc test_unwind test_elf_bounds
-check-tsan: ## the tests in C under ThreadSanitizer
+check-tsan: ## the tests in C and the recorder under ThreadSanitizer
 	$(Q)$(NO_ASLR) $(MAKE) --no-print-directory TSAN=1 SANITIZE=0 check-tsan-run
-check-tsan-run: $(filter-out $(TSAN_LEFT_OUT:%=$(OUT)/tests/%),$(TEST_PROGRAMS))
+check-tsan-run: all $(filter-out $(TSAN_LEFT_OUT:%=$(OUT)/tests/%),$(TEST_PROGRAMS)) $(TEST_TOOLS)
 	$(run_tests) tsan "$(TSAN_LEFT_OUT)"
 check-kernels: all ## pycap on Debian's kernels in qemu: KERNELS="5.10 newest"
 	$(Q)tests/kernels/check.sh $(KERNELS)

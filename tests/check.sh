@@ -55,7 +55,8 @@ live)
     set -- tests/integration ;;
 unit) set -- tests/unit ;;
 tsan)
-    set -- tests/unit tests/toolchain
+    marks="not long and (c or smoke)"
+    set -- tests
     for name in $word; do
         set -- "$@" --ignore "tests/unit/$name.c" --ignore "tests/toolchain/$name.c"
     done ;;

@@ -25,6 +25,7 @@ PROGRAM_SECONDS = 300  # what a program in C may take
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "live: records a program with the kernel of this machine; set where a fixture records")
+    config.addinivalue_line("markers", "c: a test in C; set for each")
     config.addinivalue_line("markers", "smoke: the live test of a capability that `make check` has, with one interpreter")
     config.addinivalue_line("markers", "every_python: runs with every interpreter, not only one of each kind")
     config.addinivalue_line("markers", "alone: keeps the machine busy, or measures how busy it is; runs when all others have ended")
@@ -99,6 +100,8 @@ DEBIAN_PYTHON = "/usr/bin/python3"
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     for item in items:
+        if isinstance(item, CTest):
+            item.add_marker("c")
         if RECORDING & set(getattr(item, "fixturenames", ())):
             item.add_marker("live")
         marker = item.get_closest_marker("smoke")

@@ -11,6 +11,9 @@ checkout=$(dirname "$tests")
 mkdir -p "$cache"
 export LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive
 
+# fetched SECONDS: what was fetched took so long, says the file FETCHED, where that is set.
+fetched() { [ -z "${FETCHED-}" ] || echo "$1" >>"$FETCHED"; }
+
 say() { printf '%s\n' "$*" >&2; }
 
 # The reason why a test can't run: callers count exit code 77 as skipped.
@@ -60,7 +63,7 @@ root_trees_or_skip() {
 # root_tree NAME SUITE OPTIONS...: a root tree of one suite, made by mmdebstrap with the options, in
 # $cache/roots/NAME; nothing to do if it is there.
 root_tree() {
-    local name=$1 suite=$2 root=$cache/roots/$1 mirror option options=()
+    local name=$1 suite=$2 root=$cache/roots/$1 mirror option options=() began=$SECONDS
     shift 2
     mkdir -p "$cache/roots"
     cache_lock "roots/$name"
@@ -76,4 +79,5 @@ root_tree() {
     nice mmdebstrap --quiet --mode=root --aptopt='APT::Sandbox::User "root"' --aptopt='Acquire::Retries "3"' \
         "${options[@]}" "$@" "$suite" "$root" "deb $mirror $suite main" 2>"$root.log" </dev/null || return 1
     touch "$root/.complete"
+    fetched $((SECONDS - began))
 }

@@ -29,7 +29,7 @@ cache_lock "kernels/$kernel"
 
 # The cloud image's meta package leads, through changing package names, to the files.
 fetch() {
-    local packages new=$dir.new
+    local packages new=$dir.new began=$SECONDS
     rm -rf "$new" "$dir"
     mkdir -p "$new/debs" "$new/root"
     packages=$(suite_apt "$suite" apt-cache depends --recurse --no-recommends --no-suggests \
@@ -52,6 +52,7 @@ fetch() {
     rm -rf "$new/debs" "$new/root"
     depmod -b "$new" "$(cat "$new/release")"
     mv "$new" "$dir"
+    fetched $((SECONDS - began))
 }
 
 initramfs() {
