@@ -240,7 +240,7 @@ WILL_bench := builds for half a minute, and measures: make bench for 40 minutes
 WILL_deb   := builds for a minute and a half
 build/.deps-%: Makefile docs/build/deps.sh
 	@mkdir -p build
-	$(Q)echo "Installs those of Debian's packages that are missing$(if $(WILL_$*),; then it $(WILL_$*), on two CPUs)."
+	$(Q)echo "Installs those of Debian's packages that are missing$(if $(WILL_$*),; on two CPUs it then $(WILL_$*))."
 	$(Q)sh docs/build/deps.sh $(DEB_BUILD) $(if $(filter test,$*),$(DEB_TEST)) $(if $(filter demo,$*),$(DEB_DEMO)) $(if $(filter bench,$*),$(DEB_BENCH)) $(if $(filter fuzz,$*),$(DEB_FUZZ)) $(if $(filter deb,$*),$(DEB_DEB))
 	$(Q)$(if $(filter test,$*),sh docs/build/deps.sh $(DEB_BROWSER) || echo "  Tests of the page will be skipped.")
 	$(Q)touch $@
