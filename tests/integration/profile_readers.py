@@ -27,16 +27,30 @@ def folded(text):
     return stacks
 
 
+def no_member_twice(pairs):
+    row = dict(pairs)
+    assert len(row) == len(pairs), pairs
+    return row
+
+
 def ndjson(*texts):
-    """The rows of one stream, or of the files of samples and of stacks."""
-    samples, stacks = [], {}
+    """The rows of one stream, or of the files of samples and of stacks. Rows of a type are alike; in a stream a stack comes first."""
+    samples, stacks, shapes = [], {}, {}
+
+    def expect_shape(kind, row):
+        shape = [(name, type(value)) for name, value in row.items() if name != "time"]  # which is null where no clock is known
+        assert shapes.setdefault(kind, shape) == shape
+
     for line in "".join(texts).splitlines():
-        row = json.loads(line)
+        row = json.loads(line, object_pairs_hook=no_member_twice)
+        expect_shape(row["type"], row)
         if row["type"] == "stack":
-            assert row["stack"] not in stacks
+            assert row["stack"] == len(stacks) + 1 and row["frames"]
             stacks[row["stack"]] = row["frames"]
+            for frame in row["frames"]:
+                expect_shape("frame", frame)
         else:
-            assert row["type"] == "sample"
+            assert row["type"] == "sample" and (len(texts) > 1 or row["stack"] in stacks)
             samples.append(row)
     assert {row["stack"] for row in samples} == set(stacks)
     return samples, stacks

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every format has the same samples, for every filter of pysym.
 
-perf-data, pprof, firefox and ndjson hold what folded stacks hold, in all, by event, thread and stack; over made-up traces,
-damaged ones, and those of testdata/.
+perf-data, perf-script, pprof, firefox, speedscope, top, the page and ndjson hold what folded stacks hold, in all, by event, thread
+and stack; over made-up traces, damaged ones, and those of testdata/.
 """
 import collections
+import json
 import os
 import re
-import shutil
 import struct
 import subprocess
 import sys
@@ -20,6 +20,7 @@ import profile_readers
 import stand_in
 from conftest import PYSYM, ROOT
 from frame_names import clean, in_brackets, spelled
+from pysym_output import FORMATS
 
 sys.path.insert(0, str(ROOT / "tests/hostile"))
 import craft  # noqa: E402
@@ -37,8 +38,6 @@ ARGUMENTS = {
 }
 # Those that change only how one format adds up or spells what is shown.
 SPELLING = {"--min", "--merge", "--columns", "--full-filenames", "--qualify", "--label-cpu"}
-# Files by whose names pysym knows the formats.
-OUTPUTS = ["t.ndjson", "t.pb.gz", "t.firefox.json", "perf.data"]
 COMBINED = ["--pid", "1000", "--focus", "level4_1", "--hide", "level2", "--group", "file", "--labels"]
 
 
@@ -132,6 +131,9 @@ class Formats:
         self.pysym, self.trace, self.folder, self.options = pysym, trace, folder, options
         self.folded = run(pysym, trace, "-f", "folded", "--merge", "thread", "--full-filenames", *options)
 
+    def text(self, name, *options):
+        return run(self.pysym, self.trace, "-f", name, *options, *self.options)
+
     def file(self, name, *options):
         path = self.folder / name
         assert run(self.pysym, self.trace, "-o", path, *options, *self.options) == ""
@@ -139,6 +141,78 @@ class Formats:
 
     def ndjson(self):
         return profile_readers.ndjson(run(self.pysym, self.trace, "-f", "ndjson", *self.options))
+
+
+# ---- speedscope, perf-script and top ----
+
+
+def check_speedscope(text, sums):
+    """Weights by event, thread and stack. A profile's name ends with the thread's number, and with the event if that needs saying."""
+    data = json.loads(text)
+    assert data["$schema"] == "https://www.speedscope.app/file-format-schema.json"
+    frames = [frame["name"] for frame in data["shared"]["frames"]]
+    found, expected = collections.Counter(), collections.Counter()
+    for (event, _, tid, stack), weight in sums.weights.items():
+        expected[event, tid, stack] += weight
+    for profile in data["profiles"]:
+        assert len(profile["samples"]) == len(profile["weights"]) and sum(profile["weights"]) == profile["endValue"]
+        if profile.get("overview") or not profile["samples"]:  # of a label; of a trace without samples
+            continue
+        tid, event = re.search(r"(\d+)(?: (\S*[^\d\s]\S*))?$", profile["name"]).groups()
+        event = event or next(iter(sums.samples))[0]
+        assert (profile["unit"] == "nanoseconds") == (event in sums.times)
+        for stack, weight in zip(profile["samples"], profile["weights"]):
+            found[event, int(tid), tuple(frames[i] for i in stack)] += weight
+    assert +found == +expected
+
+
+def check_perf_script(text, samples, stacks):
+    """Sample by sample: who, when, where; the addresses, and one period for each sample, or its weight."""
+    found = []
+    for block in filter(None, text.split("\n\n")):
+        head, *frames = block.splitlines()
+        pid, tid, cpu, seconds, period, event = re.search(r" +(\d+)/(\d+) +\[(\d+)\] +([\d.]+): +(\d+) (\S+): *$", head).groups()
+        found.append((int(pid), int(tid), int(cpu), seconds, event, [int(line.split()[0], 16) for line in frames], int(period)))
+    assert [row[:-1] for row in found] == [
+        (s["pid"], s["tid"], s["cpu"], "%d.%06d" % divmod(s["time_ns"] // 1000, 10**6), clean(s["event"]),
+         [int(f["address"] or "0", 16) for f in reversed(stacks[s["stack"]])]) for s in samples]
+    periods = collections.defaultdict(list)
+    for row, sample in zip(found, samples):
+        periods[sample["event"]].append((row[-1], sample["faults"] or sample["value"]))
+    for rows in periods.values():
+        is_counted = all(period == 1 for period, _ in rows) and len({value for _, value in rows}) == 1
+        assert is_counted or all(period == value for period, value in rows)
+
+
+def name_in_top(frame):
+    """A Python function is told by where it begins, whichever line runs."""
+    return spelled({**frame, "line": frame["function_line"]})
+
+
+def check_top(text, samples, stacks):
+    """Own and total weights and samples of each function. A wait is no row, and its time that of whoever waits."""
+    names = {number: [name_in_top(f) for f in frames if len(frames) == 1 or not f["function"].startswith("[wait: ")]
+             for number, frames in stacks.items()}
+    expected, sums = collections.defaultdict(collections.Counter), collections.defaultdict(collections.Counter)
+    for row in samples:
+        sums[row["event"]].update(samples=1, weight=row["value"], in_interpreter=row["value"] * row["in_interpreter"])
+        for name in set(names[row["stack"]]):
+            expected[row["event"]].update({("total", name): row["value"], ("total samples", name): 1})
+        innermost = names[row["stack"]][-1]
+        expected[row["event"]].update({("self", innermost): row["value"], ("self samples", innermost): 1})
+    found, found_sums = collections.defaultdict(collections.Counter), {}
+    for event in json.loads(text)["events"]:
+        unit = {"ns": "ns", "bytes": "bytes"}.get(event["unit"], "count")
+        found_sums[event["event"]] = collections.Counter(samples=event["samples"], weight=event[f"weight_{unit}"],
+                                                         in_interpreter=event.get(f"interpreter_weight_{unit}", 0))
+        for row in (row for table in event["tables"] for row in table["rows"]):
+            found[event["event"]].update({(kind, row["name"]): row[f"{kind}_weight_{unit}"] for kind in ("self", "total")})
+            found[event["event"]].update({(f"{kind} samples", row["name"]): row[f"{kind}_samples"] for kind in ("self", "total")})
+    assert found_sums == sums
+    for event, rows in expected.items():
+        kinds = ("total", "self") if event in TICKING else ("total",)
+        assert {key: n for key, n in rows.items() if n and key[0].split()[0] in kinds} == {
+            key: n for key, n in found[event].items() if n and key[0].split()[0] in kinds}, event
 
 
 # ---- pprof ----
@@ -271,7 +345,8 @@ def check_perf_data(data, samples, stacks):
     for row in samples:
         # perf counts page faults, not their bytes.
         period = row["faults"] or row["value"]
-        expected[row["event"], row["pid"], row["tid"], row["cpu"], one_clock and row["time_ns"]].append((period, row["stack"]))
+        event = "offcpu-time" if row["event"] == "off-cpu" else row["event"]  # as perf calls it
+        expected[event, row["pid"], row["tid"], row["cpu"], one_clock and row["time_ns"]].append((period, row["stack"]))
     for sample in data.samples:
         found[sample.event, sample.pid, sample.tid, sample.cpu, one_clock and sample.time_ns].append(sample)
     names = {number: [(names_in_perf(frame), frame["inlined"]) for frame in frames] for number, frames in stacks.items()}
@@ -290,6 +365,9 @@ def check(formats):
     samples, stacks = formats.ndjson()
     sums = sums_of_ndjson(samples, stacks)
     check_folded(formats.folded, sums)
+    check_speedscope(formats.text("speedscope", "--merge", "thread", "--full-filenames"), sums)
+    check_perf_script(formats.text("perf-script"), samples, stacks)
+    check_top(formats.text("top", "--json", "--top", "0", "--full-filenames"), samples, stacks)
     check_pprof(profile_readers.pprof(formats.file("t.pb.gz", "--merge", "thread")), samples, stacks,
                 "--labels" in formats.options)
     check_firefox(profile_readers.firefox(formats.file("t.firefox.json").read_text()), samples, stacks)
@@ -316,11 +394,14 @@ def test_filters(options, rich, pysym, tmp_path):
 @pytest.mark.parametrize("settings", [
     {"samples": 400, "stacks": 9, "threads": 5, "processes": 2, "uneven": 1},
     {"samples": 400, "slower_at": 150, "second_event": 100},
+    {"samples": 400, "slower_at": 150, "epoch_samples": 77},
     {"samples": 300, "epoch_samples": 40, "torn": 7, "unjoined": 5},
     {"samples": 300, "losses": 9, "newer": 3, "end": 0},
     {"samples": 60, "stacks": 3, "depth": 900},
     {"samples": 50, "foreign": 1},
     {"samples": 60, "threads": 3, "processes": 2, "events": 30, "task_waits": 9, "interval_us": 1000},
+    {"samples": 100, "stacks": 2, "depth": 2, "waits": 5},
+    {"samples": 100, "stacks": 2, "depth": 2, "gil": 1, "gil_waits": 10},
     {"samples": 0, "events": 12},
     {"samples": 0, "task_waits": 6},
     {"samples": 0},
@@ -329,6 +410,7 @@ def test_made_up(settings, make, pysym, tmp_path):
     sums = check(Formats(pysym, make(**settings), tmp_path))
     tasks = settings.get("task_waits", 0)  # three at every other look, else two
     assert sum(sums.samples.values()) == (settings["samples"] + settings.get("second_event", 0) + settings.get("newer", 0) +
+                                          2 * settings.get("waits", 0) + 4 * settings.get("gil_waits", 0) +
                                           7 * settings.get("events", 0) + 3 * tasks - tasks // 2)
 
 
@@ -389,18 +471,15 @@ def test_hostile_names(pysym, tmp_path):
 
 
 def test_equal_input_gives_equal_bytes(rich, pysym, tmp_path):
-    """Also at another time, in another zone and locale. (perf.data names a file by its path, so the folder is the same.)"""
+    """Also at another time, in another zone and locale, and where an older output lies. (perf.data names a file by its path.)"""
     trees = []
     for environment in ({}, {"TZ": "Asia/Tokyo", "LC_ALL": "C", "HOME": "/nonexistent"}):
-        folder = tmp_path / "run"
-        folder.mkdir()
-        for name in OUTPUTS:
-            done = pysym(rich, "--no-host", "-o", name, cwd=folder, env={**os.environ, **environment})
+        for name in (*FORMATS, "perf-data"):
+            done = pysym(rich, "--no-host", "-f", name, "-o", f"out.{name}", cwd=tmp_path, env={**os.environ, **environment})
             assert done.returncode == 0, done.stderr
-        trees.append({path.relative_to(folder): os.readlink(path) if path.is_symlink() else path.read_bytes()
-                      for path in sorted(folder.rglob("*")) if path.is_symlink() or path.is_file()})
-        shutil.rmtree(folder)
-    assert set(map(str, trees[0])) > set(OUTPUTS) and trees[0] == trees[1]
+        trees.append({path.relative_to(tmp_path): os.readlink(path) if path.is_symlink() else path.read_bytes()
+                      for path in sorted(tmp_path.rglob("*")) if path.is_symlink() or path.is_file()})
+    assert len(trees[0]) > len(FORMATS) + 3 and trees[0] == trees[1]
 
 
 def resident_kib(pysym_arguments, out):
