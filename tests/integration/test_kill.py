@@ -49,13 +49,14 @@ def test_kill_at_random_moments(needs_bpf, pysym, tmp_path):
                     between += [late - early for early, late in zip(writes, writes[1:])]
                     moment = moments.uniform(0, 1.2)
                     time.sleep(moment)
+                    end_ns = time.monotonic_ns()
                     recorder.kill()
                     recorder.wait()
-                    killed.append((trace, len(writes), moment))
+                    killed.append((trace, len(writes), moment, end_ns))
         finally:
             target.kill()
-    with_samples = 0
-    for trace, writes, moment in killed:
+    missing = []
+    for trace, writes, moment, end_ns in killed:
         where = f"KILL_SEED={seed}, {trace.name} killed {moment:.3f} s after {writes} writes"
         if not trace.exists() or not trace.stat().st_size:
             assert not writes, where
@@ -69,6 +70,7 @@ def test_kill_at_random_moments(needs_bpf, pysym, tmp_path):
         assert "damage" not in done.stderr, where + done.stderr
         if account.samples:
             assert "<module>" in pysym(trace, "--format", "folded").stdout, where
-            with_samples += 1
-    assert with_samples and (not between or min(between) < 2 * 10**9), (seed, between)
-    print(f"{len(killed)} killed, {with_samples} with samples; seconds between writes: {', '.join(f'{b / 1e9:.2f}' for b in between)}")
+            missing.append((end_ns - max(s.time_ns for s in account.samples)) / 1e9)
+    assert missing and (not between or min(between) < 2 * 10**9), (seed, between)
+    print(f"{len(killed)} killed, {len(missing)} with samples; the last sample was so long ago, in seconds: "
+          f"{', '.join(f'{m:.2f}' for m in sorted(missing))}; seconds between writes: {', '.join(f'{b / 1e9:.2f}' for b in between)}")
