@@ -12,8 +12,6 @@ import pytest
 from conftest import PYCAP, PYTHON
 from screen import Screen, WAIT_S
 
-pytestmark = pytest.mark.live
-
 BURN = """
 import sys, time
 print("noise from the command"); print("and an error", file=sys.stderr)
@@ -84,6 +82,7 @@ def expect_end(screen, code, program):
     return text
 
 
+@pytest.mark.live
 @pytest.mark.smoke("q")
 @pytest.mark.parametrize("key", ["q", "C-c"])
 def test_quit(key, screen, program):
@@ -92,6 +91,7 @@ def test_quit(key, screen, program):
     expect_end(screen, 0, program)
 
 
+@pytest.mark.live
 def test_event_for_others(screen, program):
     """pkill -USR1 -x pycap reports an event to recorders that stand by: a view is none, and goes on."""
     begin(screen, program)
@@ -103,6 +103,7 @@ def test_event_for_others(screen, program):
     expect_end(screen, 0, program)
 
 
+@pytest.mark.live
 def test_stop_and_go_on(screen, program):
     """Ctrl-Z gives the screen back, fg takes it again, and what was recorded meanwhile is there."""
     begin(screen, program)
@@ -117,6 +118,7 @@ def test_stop_and_go_on(screen, program):
     wait_until(lambda: not screen.is_other_screen(), screen.text())
 
 
+@pytest.mark.live
 def test_end_of_a_stopped_job(screen, program):
     """kill %1 of a job that Ctrl-Z stopped ends it; in the background it would be stopped again for each thing it does to the terminal."""
     begin(screen, program)
@@ -132,6 +134,7 @@ def test_end_of_a_stopped_job(screen, program):
     screen.wait("^same")
 
 
+@pytest.mark.live
 @pytest.mark.parametrize("number", [signal.SIGQUIT, signal.SIGKILL])
 def test_end_of_the_first_process(screen, program, number):
     """The view and the recorder end with it."""
@@ -159,6 +162,7 @@ def test_figures_are_of_their_interval(pycap, pysym, program, tmp_path):
     assert len(clocks) > 3 and not early, (clocks, early)
 
 
+@pytest.mark.live
 def test_end_of_the_recording(screen, program):
     """The last figures stay until they have been seen."""
     begin(screen, program, "-d", "3")
@@ -168,6 +172,7 @@ def test_end_of_the_recording(screen, program):
     expect_end(screen, r"\d+", program)
 
 
+@pytest.mark.live
 def test_view_that_is_killed(screen, program):
     """The terminal is put right by pycap, which says what happened."""
     begin(screen, program)

@@ -101,6 +101,7 @@ def test_nothing_happens(pycap, tmp_path):
     assert not paths and "nothing was written: there was no event (SIGUSR1, or a condition of --when)" in said, said
 
 
+@pytest.mark.live
 def test_without_bpf(pycap, pysym, tmp_path):
     """The clocks of processes are there for everybody."""
     paths, said = stand_by(pycap, tmp_path, "spin", "--backend", "proc", "--when", "cpu>30%,for=500ms")
