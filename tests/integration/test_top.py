@@ -149,17 +149,20 @@ def test_end_of_the_first_process(screen, program, number):
 
 @pytest.mark.usefixtures("needs_bpf")
 def test_figures_are_of_their_interval(pycap, pysym, program, tmp_path):
-    """What a recorder streams says until when all is written only after the samples up to then: the view ends its intervals there."""
+    """
+    What a recorder streams says until when all is written only after the samples up to then: the view ends its intervals there. Said
+    too early, each second would have samples that come late. A recorder that stands still between the samples and the clock has them once.
+    """
     done = pycap("record", "-q", "-F", "499", "-d", "4", "-o", "-", "--", PYTHON, program, text=False)
     (tmp_path / "t.bin").write_bytes(done.stdout)
-    clocks, early = [], 0
+    clocks, late = [], set()
     for line in pysym(tmp_path / "t.bin", "-f", "dump").stdout.splitlines():
         found = re.match(r" *(clock|sample)\b.* (?:monotonic_ns|time_ns)=(\d+)", line)
         if found and found[1] == "clock":
             clocks.append(int(found[2]))
-        elif found and len(clocks) > 1:
-            early += int(found[2]) < clocks[-1] - 500_000_000  # what is on its way a moment before is written later
-    assert len(clocks) > 3 and not early, (clocks, early)
+        elif found and len(clocks) > 1 and int(found[2]) < clocks[-1] - 500_000_000:  # what is on its way a moment before is written later
+            late.add(clocks[-1])
+    assert len(clocks) > 3 and len(late) < len(clocks) / 2, (clocks, late)
 
 
 @pytest.mark.live
