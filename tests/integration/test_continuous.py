@@ -27,10 +27,21 @@ def burn(seconds):
 burn(float(sys.argv[1]))
 print(time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw)
 """
+# The same, until argv[2] files have been in the folder argv[1]: however slow the machine is, they come.
+BURN_UNTIL_FILES = BURN.replace("burn(float(sys.argv[1]))", """
+import os
+seen, late = set(), time.monotonic() + 240
+while len(seen) < int(sys.argv[2]) and time.monotonic() < late:
+    burn(0.02)
+    seen.update(name for name in os.listdir(sys.argv[1]) if name.endswith(".bin"))
+""")
 
 
 # What --max-size is exceeded by at most: losses by name, and the ticks of each CPU.
 END_BYTES = 3072 + 64 * os.cpu_count()
+
+
+F_SETPIPE_SZ = 1031  # fcntl has it since Python 3.10
 
 
 def fill(pipe):
@@ -69,25 +80,24 @@ def check_series(paths, pysym):
         done = pysym(path, "--format", "folded")
         assert done.returncode in (0, 3), done.stderr
         account = accounts.read(PYSYM, path)
-        # One that is over before anything was sampled has no stacks.
-        if account.samples:
+        # One that is over before anything was sampled has no stacks; and of a few samples all may be torn.
+        if len(account.samples) > 10:
             rooted.append("<module>" in done.stdout)
         if total.samples and account.samples:
             assert max(s.time_ns for s in total.samples) < min(s.time_ns for s in account.samples), f"{path} overlaps"
         total = total + account
     assert total.residue == 0, total.text()
     assert len({(s.time_ns, s.cpu) for s in total.samples}) == len(total.samples)
-    # The first may be over while the interpreter starts, and the last begin while it ends.
-    assert any(rooted) and all(rooted[1:-1]), rooted
+    # Files may be over while the interpreter starts, and the last may begin while it ends.
+    assert any(rooted) and all(rooted[rooted.index(True):-1]), rooted
     return total
 
 
-# A file's size is looked at when blocks are written: on a busy machine these are few, and long, so that takes longer.
 @pytest.mark.smoke
-@pytest.mark.parametrize("how, seconds", [("--rotate=1", 4), ("--rotate-size=8K", 8)])
-def test_rotation(how, seconds, pycap, pysym, tmp_path):
+@pytest.mark.parametrize("how", ["--rotate=1", "--rotate-size=8K"])
+def test_rotation(how, pycap, pysym, tmp_path):
     stolen_ns = accounts.stolen_ns()
-    done = pycap("record", "-F", "499", how, "-o", tmp_path / "t-%t.bin", "--", PYTHON, "-c", BURN, str(seconds))
+    done = pycap("record", "-F", "1999", how, "-o", tmp_path / "t-%t.bin", "--", PYTHON, "-c", BURN_UNTIL_FILES, tmp_path, 3)
     assert done.returncode == 0, done.stderr
     paths = files(tmp_path)
     assert len(paths) >= 3, done.stderr
@@ -98,14 +108,15 @@ def test_rotation(how, seconds, pycap, pysym, tmp_path):
 
 
 def test_keep(pycap, pysym, tmp_path):
-    done = pycap("record", "-F", "499", "--rotate-size", "8K", "--keep", "2", "-o", tmp_path / "t-%t.bin", "--", PYTHON,
-                 "-c", BURN, "8")
+    done = pycap("record", "-F", "1999", "--rotate-size", "8K", "--keep", "2", "-o", tmp_path / "t-%t.bin", "--", PYTHON,
+                 "-c", BURN_UNTIL_FILES, tmp_path, 3)
     assert done.returncode == 0, done.stderr
     assert "not all are kept" in done.stderr
     paths = files(tmp_path)
     assert len(paths) == 2
     assert [accounts.read(PYSYM, p).ends for p in paths] == [[5], [2]]
-    done = pycap("record", "--rotate", "1", "--keep", "100", "-o", tmp_path / "u-%t.bin", "--", PYTHON, "-c", BURN, "1.2")
+    done = pycap("record", "--rotate", "1", "--keep", "100", "-o", tmp_path / "u-%t.bin", "--", PYTHON, "-c",
+                 BURN_UNTIL_FILES, tmp_path, 4)
     assert done.returncode == 0 and re.search(r"into \d+ files", done.stderr) and "not all are kept" not in done.stderr, done.stderr
 
 
@@ -140,7 +151,6 @@ def test_hangup_rotates(pysym, tmp_path):
                     while len(files(tmp_path)) < count or not any(p.stat().st_size > 2000 for p in files(tmp_path)[count - 1:]):
                         assert time.monotonic() < deadline and recorder.poll() is None, "no file came"
                         time.sleep(0.1)
-                    time.sleep(0.3)
                     recorder.send_signal(signal.SIGHUP if count < 3 else signal.SIGINT)
                 assert recorder.wait(60) == 0, recorder.stderr.read()
         finally:
@@ -182,7 +192,7 @@ def test_weights_after_rate_changes(pycap, pysym, tmp_path):
 
 def test_max_size_ends_in_order(pycap, pysym, tmp_path):
     trace = tmp_path / "t.bin"
-    done = pycap("record", "-F", "4999", "--max-size", "24K", "-d", "60", "-o", trace, "--", PYTHON, "-c", BURN, "60")
+    done = pycap("record", "-F", "4999", "--max-size", "24K", "-o", trace, "--", PYTHON, "-c", BURN, "240")
     assert "--max-size" in done.stderr, done.stderr
     account = accounts.read(PYSYM, trace)
     assert account.ends == [6] and account.residue == 0, account.text()
@@ -255,9 +265,12 @@ def test_memory_is_its_own(pycap, tmp_path):
     assert len(ballast) // 1024 > int(re.search(r"(\d+) KiB resident at most", done.stderr)[1]), done.stderr
 
 
-@pytest.mark.parametrize("size, unwind", [("4096", "tables"), ("64K", "tables"), ("256K", "snapshot")])
+@pytest.mark.parametrize("size, unwind", [("4096", "tables"), ("16K", "tables"), ("128K", "snapshot")])
 def test_max_size_in_a_burst(size, unwind, pycap, pysym, tmp_path):
-    """More in the first second than the file may hold: it ends there, and what did not fit is counted."""
+    """
+    More in a second than the file may hold: it ends there, and what did not fit is counted. A program that has a fortieth of a CPU
+    makes so much.
+    """
     trace = tmp_path / "t.bin"
     done = pycap("record", "-F", "10000", "--max-size", size, "--unwind", unwind, "-d", "60", "-o", trace, "--", PYTHON, "-c",
                  VARIED)
@@ -277,30 +290,37 @@ def test_reader_that_stalls(signals, tmp_path):
     """At the end pycap waits for its reader. A signal ends that in a few seconds, and what was lost is told; another one at once."""
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
+    reading = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+    fcntl.fcntl(reading, F_SETPIPE_SZ, 4096)  # what a second brings does not fit
     with subprocess.Popen([PYTHON, "-c", VARIED], stdout=subprocess.DEVNULL) as target:
         try:
             with subprocess.Popen([PYCAP, "record", "-F", "2000", "--unwind", "snapshot", "-p", str(target.pid), "-o", fifo],
                                   stderr=subprocess.PIPE, text=True) as recorder, \
-                 open(fifo, "rb", buffering=0) as source:
-                start = source.read(8)
-                deadline = time.monotonic() + 60
-                while fill(source) < 65536 - 4096 and time.monotonic() < deadline:
+                 open(reading, "rb", buffering=0) as source:
+                deadline = time.monotonic() + 120
+                while not fill(source):
+                    assert time.monotonic() < deadline and recorder.poll() is None
                     time.sleep(0.05)
-                time.sleep(0.5)
-                assert recorder.poll() is None
-                tell(recorder.pid, signal.SIGTERM)
+                os.set_blocking(reading, True)
                 if signals == 2:
-                    time.sleep(0.6)  # the second one is meant, and the wait is not over
+                    first = time.monotonic()
+                    tell(recorder.pid, signal.SIGTERM)
+                    time.sleep(0.6)  # the second one is meant
                     recorder.send_signal(signal.SIGTERM)
-                    assert recorder.wait(60) == -signal.SIGTERM, recorder.stderr.read()
+                    waited = time.monotonic() - first  # the wait may be over where the machine stood still
+                    assert recorder.wait(60) == -signal.SIGTERM or waited > 2.5, (waited, recorder.stderr.read())
                     return
-                recorder.send_signal(signal.SIGTERM)  # the same once more at once, as timeout(1) does
-                assert recorder.wait(60) == 1
+                # Two at once, as from timeout(1), are one. They come together also where the machine stands still.
+                recorder.send_signal(signal.SIGSTOP)
+                recorder.send_signal(signal.SIGTERM)
+                recorder.send_signal(signal.SIGINT)
+                recorder.send_signal(signal.SIGCONT)
+                assert recorder.wait(60) == 1, recorder.stderr.read()
                 err = recorder.stderr.read()
                 assert re.search(r"fifo: its reader took nothing for 3 s .* is lost", err), err
                 # What did go out is a trace.
                 trace = tmp_path / "t.bin"
-                trace.write_bytes(start + source.read())
+                trace.write_bytes(source.read())
                 assert accounts.read(PYSYM, trace).ends in ([None], [0])  # the rest, if it is read very soon
         finally:
             target.kill()
@@ -337,7 +357,7 @@ def test_disk_full_at_a_rotation(options, pycap, tmp_path):
     small.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", small], check=True)
     try:
-        done = pycap("record", "-F", "999", "--rotate-size", "8K", "-o", small / "t-%t.bin", "--", PYTHON, "-c", BURN, "30")
+        done = pycap("record", "-F", "999", "--rotate-size", "8K", "-o", small / "t-%t.bin", "--", PYTHON, "-c", BURN, "240")
         assert done.returncode == 1
         assert "t-" in done.stderr and "space" in done.stderr, done.stderr
         paths = files(small)
@@ -372,7 +392,7 @@ def cpu_seconds(pid):
 
 def test_large_samples_lose_first(pysym, tmp_path):
     """While the buffer fills, samples that are large are cut, and nobody loses any."""
-    programs = [subprocess.Popen([PYTHON, "-c", DEEP, "120", depth], stdout=subprocess.PIPE) for depth in ("900", "1")]
+    programs = [subprocess.Popen([PYTHON, "-c", DEEP, "600", depth], stdout=subprocess.PIPE) for depth in ("900", "1")]
     trace = tmp_path / "t.bin"
     try:
         for program in programs:
@@ -384,8 +404,9 @@ def test_large_samples_lose_first(pysym, tmp_path):
             while recorder.poll() is None and not (trace.exists() and trace.stat().st_size > accounts.TRACE_HEAD_BYTES):
                 time.sleep(0.01)  # until samples were written
             recorder.send_signal(signal.SIGSTOP)
-            enough, deadline = cpu_seconds(deep) + 0.5, time.monotonic() + 60
-            while cpu_seconds(deep) < enough and time.monotonic() < deadline:  # 50 samples, of which 23 fill half of it
+            enough, deadline = cpu_seconds(deep) + 0.5, time.monotonic() + 240
+            while cpu_seconds(deep) < enough:  # 50 samples, of which 23 fill half of it
+                assert time.monotonic() < deadline
                 time.sleep(0.02)
             recorder.send_signal(signal.SIGCONT)
             time.sleep(0.5)

@@ -15,8 +15,6 @@ import pytest
 
 from conftest import PYCAP, PYTHON, ROOT
 
-pytestmark = pytest.mark.live
-
 STANDING = ROOT / "testdata/programs/standing.py"
 
 
@@ -79,6 +77,7 @@ def test_current_frames(needs_bpf, python):
     assert {found[tid]["state"] for tid in truth} <= {"blocked", "lock"}, found
 
 
+@pytest.mark.live
 @pytest.mark.every_python
 def test_current_frames_without_bpf(python):
     scope = pathlib.Path("/proc/sys/kernel/yama/ptrace_scope")

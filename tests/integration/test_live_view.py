@@ -319,7 +319,7 @@ def test_memory_is_flat(screen, stream, make, tmp_path):
     A stream of ever new functions: what was resolved is forgotten, long before the limit, which would end the view. Each
     part has functions of its own, as all begin at other lines. The rows are as many as there may be after some 38 parts.
     """
-    parts = [make(samples=4000, stacks=1500, depth=30, moved=1000 * i, epoch_samples=2000).read_bytes() for i in range(80)]
+    parts = [make(samples=2000, stacks=1500, depth=30, moved=1000 * i, epoch_samples=2000).read_bytes() for i in range(80)]
     whole = tmp_path / "stream"
     whole.write_bytes(b"".join(parts))
     pipe = stream(whole)

@@ -64,7 +64,7 @@ def check_nothing_is_left(push):
 
 def test_trace_ends_while_it_is_read(tmp_path):
     trace = tmp_path / "a.bin"
-    end, whole = cut_trace(trace, 400_000, processes=200, threads=400, natural=1, stacks=3000)
+    end, whole = cut_trace(trace, 250_000, processes=200, threads=400, natural=1, stacks=3000)
     with ProfileStore("parca") as store:
         held = store.fault(Hold(), times=16)
         with subprocess.Popen(push_command(store, trace, tmp_path), start_new_session=True, stderr=subprocess.PIPE, text=True) as push:

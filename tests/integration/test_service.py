@@ -19,8 +19,6 @@ import accounts
 import prometheus_text
 from conftest import PYCAP, PYSYM, PYTHON, ROOT
 
-pytestmark = pytest.mark.live
-
 WAIT_S = 120
 
 
@@ -134,6 +132,7 @@ first()
 """
 
 
+@pytest.mark.live
 @pytest.mark.smoke("path")
 @pytest.mark.parametrize("manager", [None, f"@pycap-test-{os.getpid()}"], ids=["path", "abstract"], indirect=True)
 @pytest.mark.usefixtures("needs_bpf")
@@ -160,6 +159,7 @@ def test_ready_when_it_records(manager, start, pysym, tmp_path):
     assert any(";first (" not in line for line in own), "its start is missing"
 
 
+@pytest.mark.live
 def test_ready_without_privilege(manager, start, busy, tmp_path):
     """The backend that reads a process says the same."""
     recorder = start(manager, "--backend", "proc", "-p", busy.pid, "-o", tmp_path / "t.bin")
@@ -178,6 +178,7 @@ def test_not_ready_where_start_fails(manager, start, tmp_path):
         assert manager.heard_nothing(), arguments
 
 
+@pytest.mark.live
 def test_command_is_the_service(manager, start, tmp_path):
     """The command says itself when it is ready, as it would without pycap."""
     script = """
@@ -191,6 +192,7 @@ s.sendto(b"READY=1\\nSTATUS=The command is.", os.environ["NOTIFY_SOCKET"].replac
     assert manager.heard_nothing()
 
 
+@pytest.mark.live
 def test_manager_is_not_there(busy, tmp_path):
     """That is said once, and the recording goes on."""
     done = subprocess.run([PYCAP, "record", "--backend", "proc", "-d", "1", "-p", str(busy.pid), "-o", tmp_path / "t.bin"],
@@ -245,6 +247,7 @@ end = time.monotonic() + 60
 while time.monotonic() < end and len(glob.glob(sys.argv[2] + "/t-*.bin")) < int(sys.argv[1]): sum(range(100000))
 """
 
+@pytest.mark.live
 @pytest.mark.skipif(os.geteuid() != 0, reason="to give files to a group needs root")
 @pytest.mark.usefixtures("needs_bpf")
 def test_group(pycap, tmp_path):
@@ -319,6 +322,7 @@ def test_status(manager, start, busy, pysym, tmp_path):
                 assert other[key] >= figure, f"{key} goes back"
 
 
+@pytest.mark.live
 def test_status_is_rewritten(start, busy, tmp_path):
     """Without anything that happens, too; and by the backend without privilege."""
     status = tmp_path / "pycap.prom"
@@ -331,10 +335,11 @@ def test_status_is_rewritten(start, busy, tmp_path):
     assert sum(figures.of("pycap_samples_total").values()) == len(accounts.read(PYSYM, tmp_path / "t.bin").samples)
 
 
+@pytest.mark.live
 def test_losses_are_those_of_the_trace(pycap, tmp_path):
     """What one process may not have is in the file by limit, and as the loss that the trace names."""
     script = tmp_path / "many.py"
-    script.write_text("import time\nn = 0\nwhile time.process_time() < 4:\n    n += 1\n"
+    script.write_text("import time\nn = 0\nwhile time.process_time() < 1.5:\n    n += 1\n"
                       "    code = {}\n    exec('def f' + 'x' * 30000 + str(n) + '():\\n    for i in range(200000): pass', code)\n"
                       "    [f() for name, f in code.items() if name[0] == 'f']\n")
     done = pycap("record", "--backend", "proc", "--status", tmp_path / "pycap.prom", "-v", "-o", tmp_path / "t.bin",
@@ -347,6 +352,7 @@ def test_losses_are_those_of_the_trace(pycap, tmp_path):
     assert figures["pycap_cuts_total", "name_bytes"] == figures["pycap_losses_total", "code_quota"] > 0
 
 
+@pytest.mark.live
 def test_status_cannot_be_written(pycap, tmp_path):
     """That is told once; the recording is not disturbed."""
     (tmp_path / "figures").mkdir()

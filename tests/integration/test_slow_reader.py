@@ -6,6 +6,7 @@ It may also stop, or go away.
 import os
 import pathlib
 import re
+import select
 import signal
 import subprocess
 import threading
@@ -38,14 +39,20 @@ def cpu_seconds(pid):
     return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
+def wait_for_cpu(target, seconds):
+    """Until it has run for so long, which on a busy machine takes it longer."""
+    enough, longest = cpu_seconds(target.pid) + seconds, time.monotonic() + 240
+    while cpu_seconds(target.pid) < enough:
+        assert time.monotonic() < longest
+        time.sleep(0.05)
+
+
 def take(recorder, path, target, rate, goes_on):
-    """
-    Reads what comes from its pipe at that rate (bytes a second; 0: not at all), for 8 seconds and until the target has run for
-    six of them, which on a busy machine takes it longer; and then the rest at once, from `goes_on` on.
-    """
-    until, enough, longest = time.monotonic() + 8, cpu_seconds(target.pid) + 6, time.monotonic() + 90
+    """Reads what comes from its pipe at that rate (bytes a second; 0: not at all) until the target has run for four seconds; and
+    then the rest at once, from `goes_on` on."""
+    enough, longest = cpu_seconds(target.pid) + 4, time.monotonic() + 240
     with open(path, "wb") as out:
-        while time.monotonic() < until or (cpu_seconds(target.pid) < enough and time.monotonic() < longest):
+        while cpu_seconds(target.pid) < enough and time.monotonic() < longest:
             time.sleep(0.1)
             if rate:
                 out.write(os.read(recorder.stdout.fileno(), rate // 10))
@@ -84,9 +91,11 @@ def test_samples_are_left_out(unwind, rate, pysym, tmp_path):
                 begun_ns, goes_on = time.monotonic_ns(), threading.Event()
                 reader = threading.Thread(target=take, args=(recorder, trace, target, rate, goes_on))
                 reader.start()
-                assert goes_on.wait(120)
+                assert goes_on.wait(300)
                 gone_on_ns = time.monotonic_ns()
-                time.sleep(4)
+                wait_for_cpu(target, 1)
+                late_ns = time.monotonic_ns()
+                wait_for_cpu(target, 0.5)
                 ended_ns = time.monotonic_ns()
                 figures = status.read_text()
                 recorder.send_signal(signal.SIGTERM)
@@ -101,11 +110,11 @@ def test_samples_are_left_out(unwind, rate, pysym, tmp_path):
     assert not account.losses["ring_full"], account.text()  # sideband_lost would be of the whole host, whoever forks there
     assert "samples were lost" in said, said
     epochs = {int(n) for n in re.findall(r"^epoch .*number=(\d+)", pysym(trace, "--format", "dump").stdout, re.M)}
-    # It goes on when the reader does: there are samples of the last seconds, and of the first.
+    # It goes on when the reader does: there are samples of the last half of a second, and of the time before.
     times = [s.time_ns for s in account.samples]
     gaps = [b - a for a, b in zip(sorted(times), sorted(times)[1:])]
     assert times and max(gaps) < ended_ns - begun_ns, max(gaps)
-    assert max(times) > gone_on_ns and max(times) - min(times) > 0.75 * (ended_ns - begun_ns)
+    assert min(times) < gone_on_ns and max(times) > late_ns
     if unwind == "snapshot" and not rate:
         assert len(epochs) > 1 and epochs == set(range(len(epochs))), epochs
     done = pysym(trace, "--format", "folded")
@@ -118,15 +127,15 @@ def test_samples_are_left_out(unwind, rate, pysym, tmp_path):
 
 @pytest.mark.smoke
 def test_reader_that_keeps_up(tmp_path):
-    """Nothing is lost, and what has happened is there a second later, also when nothing happens."""
+    """Nothing is lost, and something comes each second, also when nothing happens."""
     trace = tmp_path / "t.bin"
     with subprocess.Popen([PYTHON, "-c", "import time; time.sleep(1000)"]) as target:
         try:
             with start("-q", "-p", str(target.pid)) as recorder:
                 sizes = []
                 with open(trace, "wb") as out:
-                    until = time.monotonic() + 8
-                    while time.monotonic() < until:
+                    for _ in range(5):
+                        assert select.select([recorder.stdout], [], [], 60)[0]
                         piece = os.read(recorder.stdout.fileno(), 1 << 20)
                         out.write(piece)
                         sizes.append(len(piece))
@@ -136,7 +145,7 @@ def test_reader_that_keeps_up(tmp_path):
                 assert recorder.wait(60) in (0, 1)  # without a sample it is 1
         finally:
             target.kill()
-    assert len(sizes) >= 4 and all(sizes)
+    assert all(sizes)
     account = accounts.read(PYSYM, trace)
     assert account.ends == [0] and account.residue == 0 and not account.losses["reader_slow"], account.text()
 

@@ -11,7 +11,7 @@ import pytest
 from conftest import PYTHON
 
 # Takes 10 ms of CPU in each 100 for two seconds, in calm(). Then hot() does so much of what argv[1] says that a condition holds, until
-# a file lies in the folder argv[2] and a second longer, for 30 s at most. Processes want one CPU, and have it before other programs.
+# a file lies in the folder argv[2] and a second longer, for 120 s at most. Processes want one CPU, and have it before other programs.
 PROGRAM = """
 import glob, os, signal, sys, threading, time
 
@@ -40,7 +40,7 @@ def hot(until):
         sum(range(2000))
 
 calm()
-until = time.monotonic() + 30
+until = time.monotonic() + 120
 if what == "threads":
     for _ in range(3):
         threading.Thread(target=hot, args=(until,)).start()
@@ -101,6 +101,7 @@ def test_nothing_happens(pycap, tmp_path):
     assert not paths and "nothing was written: there was no event (SIGUSR1, or a condition of --when)" in said, said
 
 
+@pytest.mark.live
 def test_without_bpf(pycap, pysym, tmp_path):
     """The clocks of processes are there for everybody."""
     paths, said = stand_by(pycap, tmp_path, "spin", "--backend", "proc", "--when", "cpu>30%,for=500ms")
