@@ -107,7 +107,8 @@ def record_until(known, trace, *options, until=None):
     """Records with these options until `known()`. Then the standard input of what runs ends."""
     with subprocess.Popen([PYCAP, "record", "-F", "199", "-o", trace, *map(str, options)], stdin=subprocess.PIPE, stderr=subprocess.PIPE,
                           text=True) as recorder:
-        while recorder.poll() is None and not (is_begun(trace) and known()):
+        deadline = time.monotonic() + 300
+        while recorder.poll() is None and time.monotonic() < deadline and not (is_begun(trace) and known()):
             time.sleep(0.1)
         if until:
             recorder.send_signal(until)

@@ -70,7 +70,8 @@ def record_pid(needs_bpf, tmp_path):
         trace = tmp_path / "now.bin"
         command = [PYCAP, "record", "-o", trace, "-e", EVENTS, "-p", str(pid), *([] if until else ["-d", "0.7"])]
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as recorder:
-            while until and recorder.poll() is None and not (is_begun(trace) and until(trace)):
+            deadline = time.monotonic() + 300
+            while until and recorder.poll() is None and time.monotonic() < deadline and not (is_begun(trace) and until(trace)):
                 time.sleep(0.1)
             if until:
                 recorder.send_signal(signal.SIGINT)
