@@ -17,7 +17,7 @@ import time
 
 import pytest
 
-from conftest import PYCAP, PYTHON, ROOT, record_behind_gate
+from conftest import PYCAP, PYTHON, ROOT, cpu_seconds, record_behind_gate
 from trace_text import dump, samples_of, script_samples
 
 PROGRAMS = ROOT / "testdata/programs"
@@ -264,11 +264,6 @@ def test_user_only(needs_bpf, pysym, tmp_path):
 
 
 # ---- the sampler's own guard ----
-
-def cpu_seconds(pid):
-    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
 
 def held(pid, kind):
     """Numbers of the BPF objects of a kind that a process holds."""
