@@ -14,7 +14,7 @@ import time
 import pytest
 
 import accounts
-from conftest import PYCAP, PYSYM, ROOT
+from conftest import PYCAP, PYSYM, ROOT, cpu_seconds
 
 PYTHON = "/usr/bin/python3"
 NEEDED = ["bpf", "perfmon"]
@@ -79,6 +79,22 @@ def programs(privileged, place):
             process.stdout.close()
 
 
+def record_programs(command, trace, programs):
+    """Until each program has worked enough to be seen. What pycap said."""
+    with subprocess.Popen([*command, "-p", ",".join(map(str, programs.values()))], stderr=subprocess.PIPE, text=True) as recorder:
+        deadline, since = time.monotonic() + 300, None
+        while recorder.poll() is None and time.monotonic() < deadline:
+            if since is None and accounts.is_begun(trace):
+                since = {pid: cpu_seconds(pid) for pid in programs.values()}
+            if since and all(cpu_seconds(pid) - before > 0.2 for pid, before in since.items()):
+                break
+            time.sleep(0.05)
+        recorder.send_signal(signal.SIGINT)
+        _, said = recorder.communicate(timeout=300)
+    assert recorder.returncode == 0, said
+    return said
+
+
 def kernel_names_for_everybody():
     kptr = int(pathlib.Path("/proc/sys/kernel/kptr_restrict").read_text())
     return kptr == 0 and int(pathlib.Path("/proc/sys/kernel/perf_event_paranoid").read_text()) <= 1
@@ -112,11 +128,8 @@ def test_set(held, place, programs):
     if kernel_names_for_everybody():
         missing = [name for name in missing if name != "syslog"]
     capabilities, trace = NEEDED + held, place / "t.bin"
-    done = subprocess.run(as_user(capabilities, PYCAP, "record", "-F", "299", "-d", "2", "-o", trace, "-p",
-                                  ",".join(map(str, programs.values()))),
-                          capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr
-    named = re.findall(r"^pycap: without CAP_(\w+): \w+", done.stderr, re.M)
+    said = record_programs(as_user(capabilities, PYCAP, "record", "-F", "299", "-o", trace), trace, programs)
+    named = re.findall(r"^pycap: without CAP_(\w+): \w+", said, re.M)
     assert [name.lower() for name in named] == missing
     summary = subprocess.run([PYSYM, trace, "--format", "summary", "-v"], capture_output=True, text=True, check=True).stdout
     told = re.search(r"^  without +(.*)", summary, re.M)
@@ -493,12 +506,10 @@ def test_container(place, programs, needs_namespaces):
     shift 2
     exec chroot "$root" "$@"
     """
-    done = subprocess.run(["unshare", "--mount", "--net", "--uts", "--ipc", "--propagation", "private", "sh", "-ceu", script, "sh",
-                           root, data, "/bin/setpriv", f"--bounding-set=-all{names}", f"--inh-caps=-all{names}", "/bin/pycap",
-                           "record", "-F", "199", "-d", "2", "-o", "/data/t.bin", "-p", ",".join(map(str, programs.values()))],
-                          capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "without CAP_" not in done.stderr
+    said = record_programs(["unshare", "--mount", "--net", "--uts", "--ipc", "--propagation", "private", "sh", "-ceu", script, "sh",
+                            root, data, "/bin/setpriv", f"--bounding-set=-all{names}", f"--inh-caps=-all{names}", "/bin/pycap",
+                            "record", "-F", "199", "-o", "/data/t.bin"], data / "t.bin", programs)
+    assert "without CAP_" not in said
     folded = subprocess.run([PYSYM, data / "t.bin", "--format", "folded"], capture_output=True, text=True, check=True).stdout
     for pid in programs.values():
         assert re.search(rf"^\S*-{pid};.*;{LONG} ", folded, re.M)
