@@ -1,5 +1,6 @@
 """Threads that want the GIL, and at times a lock or to sleep, when the file GATE is there; until then warm() runs and sleeps
 in turns. usage: contended.py SECONDS HOW GATE
+SECONDS: of CPU time
 HOW: main: threads of the main interpreter
      own: an interpreter with a GIL of its own has such threads, too (3.12 and later)
      a file: as main, but it ends sooner, as soon as that is there"""
@@ -14,11 +15,12 @@ import threading
 import time
 
 lock = threading.Lock()
-end, file = time.time() + %s, %r
+clock = getattr(time, "process_time", None) or time.clock
+end, file = clock() + %s, %r
 
 
 def goes_on():
-    return time.time() < end and not (file and os.path.exists(file))
+    return clock() < end and not (file and os.path.exists(file))
 
 
 def spin():

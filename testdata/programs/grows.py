@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Grows in one way, in work(), and prints as JSON what the kernel said of its memory before and after. Says "ready" first; until the file
-GATE is there it touches a page now and then in warm(). When it has printed it waits for the end of its input.
+"""Grows in one way, in work(), and prints as JSON what the kernel said of its memory before and after, and how often it was taken
+off a CPU. Says "ready" first; until the file GATE is there it touches a page now and then in warm(). When it has printed it waits
+for the end of its input.
 
 usage: grows.py anonymous|churn|files|fork|huge|populate MIB GATE
 """
 import json
 import mmap
 import os
+import resource
 import sys
 import tempfile
 import time
@@ -23,6 +25,8 @@ def status():
         huge = next(line for line in lines if line.startswith("AnonHugePages:"))
     told = {name: int(fields[name].split()[0]) * 1024 for name in ("RssAnon", "RssFile", "RssShmem", "VmSwap", "VmData")}
     told["huge"] = int(huge.split()[1]) * 1024
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    told["switches"] = used.ru_nvcsw + used.ru_nivcsw
     return told
 
 

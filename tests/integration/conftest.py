@@ -313,6 +313,12 @@ def record_behind_gate(pysym, folder, options, *command, known_by=(), before=())
     return trace, told, said
 
 
+def cpu_seconds(pid):
+    """What a process has used of CPUs."""
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 NO_CAPABILITIES = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"]
 
 

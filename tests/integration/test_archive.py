@@ -17,10 +17,10 @@ import time
 import pytest
 
 import measured
-from conftest import PYCAP, PYSYM, ROOT, why_no_bpf
+from accounts import is_begun
+from conftest import PYCAP, PYSYM
 from pysym_output import good
 
-PROGRAMS = ROOT / "testdata/programs"
 VIEWS = ["folded", "speedscope", "perf-script"]
 
 SPIN_C = """
@@ -28,20 +28,24 @@ static inline int deep(int x) { volatile int n = x; for (int i = 0; i < 400; i++
 __attribute__((noinline)) int spin_inner(int x) { return deep(x) + 1; }
 int spin(int n) { int x = 0; for (int i = 0; i < n; i++) x += spin_inner(i); return x; }
 """
-# Calls spin() of a library for so many seconds of CPU time. With "unlink" the library is removed once it is loaded; with
+# Calls spin() of a library for so many seconds of CPU time, or until the standard input ends. With "unlink" the library is removed once it is loaded; with
 # "replace" another build takes its place.
 SPIN_PY = """
-import ctypes, os, sys, time
-path, seconds, what = sys.argv[1], float(sys.argv[2]), sys.argv[3]
+import ctypes, os, select, sys, time
+path, seconds, what = sys.argv[1:]
 lib = ctypes.CDLL(path)
 if what == "unlink":
     os.unlink(path)
 if what == "replace":
     os.rename(path + ".new", path)
 print("ready", flush=True)
-end = time.process_time() + seconds
-while time.process_time() < end:
-    lib.spin(500)
+if seconds == "input":
+    while not select.select([0], [], [], 0)[0]:
+        lib.spin(500)
+else:
+    end = time.process_time() + float(seconds)
+    while time.process_time() < end:
+        lib.spin(500)
 """
 
 
@@ -50,14 +54,66 @@ def compile_c(target, source, *flags):
     subprocess.run(["cc", "-shared", "-fPIC", "-Wl,--build-id", *flags, "-o", target, target.with_suffix(".c")], check=True)
 
 
+def make_spin(folder):
+    library, program = folder / "libspin.so", folder / "spin.py"
+    compile_c(library, SPIN_C, "-O1", "-g", "-fno-omit-frame-pointer")
+    program.write_text(SPIN_PY)
+    return library, program
+
+
 @pytest.fixture
 def spin(tmp_path):
     """A library with symbols and DWARF, and the program that spins in it."""
-    library = tmp_path / "libspin.so"
-    compile_c(library, SPIN_C, "-O1", "-g", "-fno-omit-frame-pointer")
-    program = tmp_path / "spin.py"
-    program.write_text(SPIN_PY)
-    return library, program
+    return make_spin(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def recordings(tmp_path_factory):
+    """The library, and traces of it by how stacks are unwound, each recorded once."""
+    folder, traces = tmp_path_factory.mktemp("spin"), {}
+    library, program = make_spin(folder)
+
+    def get(unwind):
+        if unwind not in traces:
+            trace = folder / f"{unwind}.bin"
+            good(subprocess.run([PYCAP, "record", "-F", "499", "--unwind", unwind, "-o", trace, "--", sys.executable, program, library,
+                                 "0.5", "stay"], capture_output=True, text=True, timeout=300, check=False))
+            traces[unwind] = trace
+        return library, traces[unwind]
+    return get
+
+
+@pytest.fixture
+def spun(needs_bpf, recordings, tmp_path):
+    """The library, which the test may change or remove, and a copy of a trace of it."""
+    kept = tmp_path / "kept.so"
+
+    def run(unwind="tables"):
+        library, trace = recordings(unwind)
+        shutil.copy(library, kept)
+        return library, pathlib.Path(shutil.copy(trace, tmp_path / "t.bin"))
+    yield run
+    library, _ = recordings("tables")
+    kept.replace(library)
+
+
+def has_spun(pysym, trace):
+    """Whether the trace has samples of the library: of the program nearly all are."""
+    stacks = pysym(trace, "-f", "folded", "--python-only").stdout
+    return sum(map(int, re.findall(r"spin\.py:\d+\) (\d+)$", stacks, re.M))) > 20
+
+
+def record_until(known, trace, *options, until=None):
+    """Records with these options until `known()`. Then the standard input of what runs ends."""
+    with subprocess.Popen([PYCAP, "record", "-F", "199", "-o", trace, *map(str, options)], stdin=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True) as recorder:
+        deadline = time.monotonic() + 300
+        while recorder.poll() is None and time.monotonic() < deadline and not (is_begun(trace) and known()):
+            time.sleep(0.1)
+        if until:
+            recorder.send_signal(until)
+        _, said = recorder.communicate(timeout=300)
+    assert recorder.returncode == 0, said
 
 
 def build_id(path):
@@ -92,10 +148,9 @@ def empty_root(place, *files):
 @pytest.mark.smoke("tables", "stripped")
 @pytest.mark.parametrize("unwind", ["tables", "snapshot"])
 @pytest.mark.parametrize("strip", [False, True], ids=["whole", "stripped"])
-def test_empty_root(record, pysym, pycap, spin, tmp_path, place, unwind, strip):
+def test_empty_root(spun, pysym, pycap, tmp_path, place, unwind, strip):
     """The trace and the archive alone, in an empty root: the bytes that the recorded host gives."""
-    library, program = spin
-    trace = record(sys.executable, program, library, "0.6", "stay", options=("-F", "499", "--unwind", unwind))
+    _, trace = spun(unwind)
     archive = tmp_path / "a.tar.zst"
     good(pycap("archive", "--strict", trace, "-o", archive, *(["--strip-code"] if strip else [])))
     there = empty_root(place, trace, archive)
@@ -110,10 +165,9 @@ def test_empty_root(record, pysym, pycap, spin, tmp_path, place, unwind, strip):
     assert re.search(r"libspin\.so\n +build ID \w+; DWARF; archive\n", summary), summary
 
 
-def test_unwind_check(record, pysym, pycap, spin, tmp_path):
+def test_unwind_check(spun, pysym, pycap, tmp_path):
     """Every unwinder finds in a stripped archive what it finds in the files."""
-    library, program = spin
-    trace = record(sys.executable, program, library, "0.5", "stay", options=("-F", "499", "--unwind", "both"))
+    library, trace = spun("both")
     archive = tmp_path / "a.tar.zst"
     good(pycap("archive", "--strip-code", trace, "-o", archive))
     here = good(pysym(trace, "-f", "unwind-check"))
@@ -122,9 +176,8 @@ def test_unwind_check(record, pysym, pycap, spin, tmp_path):
     assert good(pysym(trace, "-f", "unwind-check")) != here
 
 
-def test_stripped_is_smaller(record, pycap, spin, tmp_path):
-    library, program = spin
-    trace = record(sys.executable, program, library, "0.3", "stay")
+def test_stripped_is_smaller(spun, pycap, tmp_path):
+    library, trace = spun()
     whole, thin = tmp_path / "whole.tar", tmp_path / "thin.tar"
     thin.touch(0o644)
     good(pycap("archive", trace, "-o", whole))
@@ -149,10 +202,9 @@ def test_stripped_is_smaller(record, pycap, spin, tmp_path):
     assert "asan" in PYCAP or used.resident_kib < 128 << 10, used.resident_kib
 
 
-def test_interrupted(record, spin, tmp_path):
+def test_interrupted(spun, tmp_path):
     """A signal that ends pycap archive leaves nothing behind."""
-    library, program = spin
-    trace = record(sys.executable, program, library, "0.3", "stay", options=("-F", "99"))
+    library, trace = spun()
     os.truncate(library, 3 << 30)  # holes, to have enough to pack
     folder = tmp_path / "out"
     folder.mkdir()
@@ -167,14 +219,14 @@ def test_interrupted(record, spin, tmp_path):
 
 
 @pytest.mark.parametrize("what", ["unlink", "replace"])
-def test_changed_during_capture(record, pysym, pycap, spin, tmp_path, what):
+def test_changed_during_capture(needs_bpf, pysym, pycap, spin, tmp_path, what):
     """What was replaced or removed is in the archive of the recording, and is never had from its path afterwards."""
     library, program = spin
     identity = build_id(library)
     compile_c(tmp_path / "new.so", SPIN_C.replace("400", "401"), "-O1", "-g")
     (tmp_path / "new.so").rename(str(library) + ".new")
-    archive = tmp_path / "a.tar.zst"
-    trace = record(sys.executable, program, library, "0.8", what, options=("-F", "199", "--archive", archive))
+    trace, archive = tmp_path / "t.bin", tmp_path / "a.tar.zst"
+    record_until(lambda: has_spun(pysym, trace), trace, "--archive", archive, "--", sys.executable, program, library, "input", what)
     assert archive.stat().st_mode & 0o777 == 0o600
     named = good(pysym(trace, "-f", "folded", "--archive", archive))
     assert ";spin;spin_inner" in named
@@ -196,16 +248,14 @@ def unzstd(path):
     return io.BytesIO(subprocess.run(["zstd", "-dqc", path], capture_output=True, check=True).stdout)
 
 
-def test_deleted_but_alive(record, pysym, pycap, spin, tmp_path):
+def test_deleted_but_alive(needs_bpf, pysym, pycap, spin, tmp_path):
     """A deleted library is had from a process that still maps it."""
     library, program = spin
-    process = subprocess.Popen([sys.executable, program, library, "60", "unlink"], stdout=subprocess.PIPE)
+    trace = tmp_path / "t.bin"
+    process = subprocess.Popen([sys.executable, program, library, "input", "unlink"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
         assert process.stdout.readline() == b"ready\n"
-        trace = tmp_path / "t.bin"
-        done = pycap("record", "-p", process.pid, "-d", "2", "-F", "199", "-o", trace)
-        if done.returncode:
-            pytest.skip(done.stderr)
+        record_until(lambda: has_spun(pysym, trace), trace, "-p", process.pid, until=signal.SIGINT)
         good(pycap("archive", "--strict", trace, "-o", tmp_path / "a.tar.zst"))
     finally:
         process.kill()
@@ -213,10 +263,9 @@ def test_deleted_but_alive(record, pysym, pycap, spin, tmp_path):
     assert ";spin;spin_inner" in good(pysym(trace, "-f", "folded", "--archive", tmp_path / "a.tar.zst"))
 
 
-def test_perf_layout(record, pysym, pycap, spin, tmp_path):
+def test_perf_layout(spun, pysym, pycap, tmp_path):
     """Unpacked as perf archive tells its users to, perf takes the files for its own, and pysym, too."""
-    library, program = spin
-    trace = record(sys.executable, program, library, "0.4", "stay")
+    library, trace = spun()
     archive = tmp_path / "a.tar.gz"
     good(pycap("archive", trace, "-o", archive))
     home = tmp_path / "home"
@@ -236,20 +285,19 @@ def test_perf_layout(record, pysym, pycap, spin, tmp_path):
     assert good(pysym(trace, "-f", "folded", env=environment)) == named
 
 
-def test_perf_uses_it(pysym, pycap, spin, record, tmp_path):
+def test_perf_uses_it(spun, pycap, tmp_path):
     """perf script names functions out of an unpacked archive of pycap."""
-    library, program = spin
+    library, trace = spun()
     perf = shutil.which("perf")
     if not perf:
         pytest.skip("perf is not installed")
     data = tmp_path / "perf.data"
     # With build IDs in its events; to read them at the end crashes some versions of perf.
     recorded = subprocess.run([perf, "record", "--buildid-mmap", "-e", "cpu-clock", "-F", "199", "-o", data, "--",
-                               sys.executable, program, library, "0.5", "stay"], capture_output=True, text=True, check=False,
-                              env={**os.environ, "HOME": str(tmp_path / "recorder")})
+                               sys.executable, library.with_name("spin.py"), library, "0.5", "stay"], capture_output=True, text=True,
+                              check=False, env={**os.environ, "HOME": str(tmp_path / "recorder")})
     if recorded.returncode:
         pytest.skip("perf cannot record here: " + recorded.stderr.strip()[-200:])
-    trace = record(sys.executable, program, library, "0.4", "stay")
     archive = tmp_path / "a.tar.gz"
     good(pycap("archive", "--strip-code", trace, "-o", archive))
     home = tmp_path / "home"
@@ -264,13 +312,12 @@ def test_perf_uses_it(pysym, pycap, spin, record, tmp_path):
     assert "spin_inner" in script({**os.environ, "HOME": str(home)})
 
 
-def test_foreign_archives(record, pysym, pycap, spin, tmp_path):
+def test_foreign_archives(spun, pysym, tmp_path):
     """Any tar file of binaries serves; one of other builds does not, and says so."""
-    library, program = spin
-    trace = record(sys.executable, program, library, "0.4", "stay")
+    library, trace = spun()
     named = good(pysym(trace, "-f", "folded"))
     plain = tmp_path / "plain.tar.xz"
-    subprocess.run(["tar", "cJf", plain, "-C", tmp_path, "libspin.so"], check=True)
+    subprocess.run(["tar", "cJf", plain, "-C", library.parent, "libspin.so"], check=True)
     compile_c(tmp_path / "libother.so", SPIN_C, "-O2")
     other = tmp_path / "other.tar"
     subprocess.run(["tar", "cf", other, "-C", tmp_path, "libother.so", "--transform", "s/other/spin/"], check=True)
@@ -281,9 +328,8 @@ def test_foreign_archives(record, pysym, pycap, spin, tmp_path):
     assert "not found, neither by its path nor by its build ID" in good(pysym(trace, "-f", "summary", "-v", "--archive", other))
 
 
-def test_bad_archives(record, pysym, spin, tmp_path):
-    library, program = spin
-    trace = record(sys.executable, program, library, "0.2", "stay")
+def test_bad_archives(spun, pysym, tmp_path):
+    _, trace = spun()
     noise = tmp_path / "noise.tar.zst"
     noise.write_bytes(b"\x28\xb5\x2f\xfd" + bytes(range(200)))
     for path in (tmp_path / "absent.tar", noise, trace):
@@ -297,9 +343,8 @@ def test_bad_archives(record, pysym, spin, tmp_path):
     good(pysym(trace, "-f", "folded", "--python-only", "--archive", noise))
 
 
-def test_usage(pycap, record, spin, tmp_path):
-    library, program = spin
-    trace = record(sys.executable, program, library, "0.2", "stay")
+def test_usage(spun, pycap, tmp_path):
+    _, trace = spun()
     assert pycap("archive").returncode == 2
     assert pycap("archive", trace, "-o", trace).returncode == 2
     assert pycap("archive", "--nonsense", trace).returncode == 2
@@ -400,7 +445,8 @@ def test_line_directives(record, pysym, spin, tmp_path):
 # ---- code made at run time ----
 
 JIT_PY = """
-import ctypes, mmap, os, sys, time
+import ctypes, mmap, os, select, sys, time
+# Works for so many seconds of CPU time, or until the standard input ends.
 # push %rbp; mov %rsp, %rbp; mov %rdi, %rax; 1: sub $1, %rax; jne 1b; pop %rbp; ret
 code = bytes.fromhex("554889e54889f84883e80175fa5dc3")
 memory = mmap.mmap(-1, 4096, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS,
@@ -415,9 +461,13 @@ if sys.argv[2] != "none":
     with open(f"/tmp/perf-{os.getpid()}.map", "w") as table:
         table.write(f"{address:x} {len(code):x} was here before\\n{address:x} {len(code):x} {sys.argv[2]}\\n"
                     "not a line\\nffffffffffffffff 10 wraps\\n")
-end = time.process_time() + float(sys.argv[1])
-while time.process_time() < end:
-    function(5_000_000)
+if sys.argv[1] == "input":
+    while not select.select([0], [], [], 0)[0]:
+        function(5_000_000)
+else:
+    end = time.process_time() + float(sys.argv[1])
+    while time.process_time() < end:
+        function(5_000_000)
 os._exit(0)
 """
 
@@ -444,34 +494,36 @@ def test_generated_code(record, pysym, jit, tmp_path, unwind):
     assert re.search(r"/tmp/perf-\d+\.map\n +code made at run time; 2 names", summary), summary
 
 
-def test_generated_code_of_ended_process(record, pysym, jit):
-    """The process ends a while before the recording, and its table is read then."""
-    trace = record("sh", "-c", f"{sys.executable} {jit} 0.4 gen_early; sleep 2.5", options=("-F", "199"))
+def test_generated_code_of_ended_process(needs_bpf, pysym, jit, tmp_path):
+    """The process ends before the recording, and its table is read then."""
+    trace = tmp_path / "t.bin"
+    record_until(lambda: "\nperf_map " in pysym(trace, "-f", "dump").stdout, trace, "--", "sh", "-c",
+                 f"{sys.executable} {jit} 0.4 gen_early; cat")
     assert "gen_early " in good(pysym(trace, "-f", "folded")), good(pysym(trace, "-f", "summary", "-v")) + good(pysym(trace, "-f", "dump"))
-    dump = good(pysym(trace, "-f", "dump"))
-    read, end = (int(re.search(rf"\n{record} (?:.*? )?time_ns=(\d+)", dump)[1]) for record in ("perf_map", "end"))
-    assert end - read > 1e9, dump
 
 
-@pytest.mark.parametrize("end", ["; sleep 2.5", ""], ids=["outlived", "with-it"])
-def test_generated_code_in_namespaces(record, pysym, needs_namespaces, end):
+@pytest.mark.parametrize("outlived", [True, False], ids=["outlived", "with-it"])
+def test_generated_code_in_namespaces(needs_bpf, pysym, needs_namespaces, tmp_path, outlived):
     """
     A process with another /tmp and another idea of its pid. A neighbour shows its /tmp when it is gone; or its /tmp goes
     with it, and pycap has the file.
     """
-    # Not from a file: that would lie in the /tmp that is hidden. What goes with the process stays until pycap has met it.
-    script = f"mount -t tmpfs none /tmp && {'' if end else 'exec '}\"$0\" -c \"$1\" {0.4 if end else 1.5} gen_inside{end}"
-    trace = record("unshare", "--mount", "--pid", "--fork", "--mount-proc", "sh", "-c", script, sys.executable, JIT_PY,
-                   options=("-F", "199"))
+    trace = tmp_path / "t.bin"
+    # Not from a file: that would lie in the /tmp that is hidden.
+    script = "mount -t tmpfs none /tmp && " + \
+        ('"$0" -c "$1" 0.4 gen_inside; cat' if outlived else 'exec "$0" -c "$1" input gen_inside')
+    known = r"\nperf_map " if outlived else r"/tmp/perf-\d+\.map"  # what goes with the process: pycap has met it
+    record_until(lambda: re.search(known, pysym(trace, "-f", "dump").stdout), trace, "--", "unshare", "--mount", "--pid", "--fork",
+                 "--mount-proc", "sh", "-c", script, sys.executable, JIT_PY)
     out = good(pysym(trace, "-f", "perf-script"))
     number = re.search(r"gen_inside\+0x\w+ \(/tmp/perf-(\d+)\.map\)", out)
     assert number and int(number[1]) < 10, out[-500:]
     assert not os.path.exists(f"/tmp/perf-{number[1]}.map")
 
 
-def test_event_for_others(record, tmp_path):
+def test_event_for_others(spun):
     """pkill -USR1 -x pycap reports an event to recorders that stand by. It ends no other pycap."""
-    trace = record(sys.executable, "-c", "sum(range(3 * 10**6))")
+    _, trace = spun()
     with subprocess.Popen([PYCAP, "archive", trace, "-o", "-"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as packing:
         packing.stdout.read(1)  # it waits now until the rest is read
         packing.send_signal(signal.SIGUSR1)
@@ -532,12 +584,10 @@ def test_perf_trampolines(python, record, pysym, tmp_path, jit):
 
 # ---- another distribution ----
 
-def test_other_system(python, pycap, pysym, tmp_path, place):
+def test_other_system(python, needs_bpf, pycap, tmp_path, place):
     """A capture of an interpreter that this system has not opens from trace and archive alone, in an empty root."""
     if not python.root:
         pytest.skip("this interpreter is of this system")
-    if why_no_bpf():
-        pytest.skip(why_no_bpf())
     program = tmp_path / "work.py"
     program.write_text("import json, time\ndef \u00e4u\u00dferes(n):\n    return json.dumps(list(range(n)), indent=1)\n"
                        "end = time.process_time() + 1\nwhile time.process_time() < end:\n    \u00e4u\u00dferes(2000)\n")

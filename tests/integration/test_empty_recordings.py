@@ -14,17 +14,12 @@ import time
 import pytest
 
 import accounts
-from conftest import PYCAP, PYTHON, why_no_bpf
+from conftest import PYCAP, PYTHON
 
 IDLE = "import threading, time\nthreading.Thread(target=time.sleep, args=(120,), daemon=True).start()\n" \
        "print('ready', flush=True)\ntime.sleep(120)\n"
 
-
-@pytest.fixture(autouse=True)
-def allowed():
-    why = why_no_bpf()
-    if why:
-        pytest.skip(why)
+pytestmark = pytest.mark.usefixtures("needs_bpf")
 
 
 def wait_for_state(pid, state):
@@ -61,6 +56,7 @@ def test_thread(record, idle):
     assert said == f"pycap: {thread} is a thread of process {idle}; record that one: -p {idle}\n"
 
 
+@pytest.mark.smoke
 def test_idle(record, idle):
     said = record("-d", "0.1", "-p", idle, status=1)
     assert f"process {idle} (python3) did not run at a tick: it waits, and only threads that run are sampled\n" in said

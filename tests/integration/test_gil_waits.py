@@ -90,8 +90,7 @@ def sysroot(python):
 
 
 @pytest.mark.live
-@pytest.mark.every_python
-def test_every_interpreter(python, pysym, tmp_path):
+def test_each_kind_of_interpreter(python, pysym, tmp_path):
     check(compare(record(pysym, tmp_path, *contended(python.path)), *sysroot(python)))
 
 
@@ -102,10 +101,11 @@ def test_a_gil_for_each_interpreter(python, pysym, tmp_path):
     check(compare(record(pysym, tmp_path, *contended(python.path, how="own")), *sysroot(python)))
 
 
+@pytest.mark.live
 @pytest.mark.long
 @pytest.mark.every_python
 @pytest.mark.parametrize("how", ["main", "own"])
-def test_every_interpreter_for_long(python, pysym, how, tmp_path):
+def test_every_interpreter(python, pysym, how, tmp_path):
     if how == "own" and python.version < (3, 12):
         pytest.skip("no GIL but the main interpreter's")
     check(compare(record(pysym, tmp_path, *contended(python.path, how=how, seconds=10)), *sysroot(python)))
@@ -118,6 +118,7 @@ def flavours():
         pytest.param(None, marks=pytest.mark.skip("none made: see tests/flavours.sh"), id="none")]
 
 
+@pytest.mark.live
 @pytest.mark.parametrize("path", flavours())
 def test_other_builds(path, pysym, tmp_path):
     """With musl those who wait are in a list; a free-threaded build has no GIL unless it is told to."""

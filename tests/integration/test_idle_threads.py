@@ -134,7 +134,7 @@ LONG = """
 import json, os, sys, time
 waited = {"long": 0, "short": 0}
 def wait(seconds): time.sleep(seconds)
-def long(): wait(3.5)
+def long(): wait(2.5)
 def short(): wait(0.001)
 def measured(function):
     began, cpu = time.monotonic_ns(), time.thread_time_ns()
@@ -165,7 +165,7 @@ def test_a_long_wait_among_short_ones(needs_bpf, pysym, tmp_path):
 def test_each_file(needs_bpf, pycap, tmp_path):
     """A wait that lasts through several files is in each, in its samples as in its account."""
     with idle_program() as (pid, truth):
-        done = pycap("record", "-o", tmp_path / "%t.bin", "--rotate", "2", "-e", "off-cpu", "-d", "5", "-p", pid)
+        done = pycap("record", "-o", tmp_path / "%t.bin", "--rotate", "1", "-e", "off-cpu", "-d", "3", "-p", pid)
     assert done.returncode == 0, done.stderr
     files = [Trace(path) for path in sorted(tmp_path.glob("*.bin"))]
     assert len(files) > 1

@@ -16,7 +16,7 @@ import pytest
 from cached_rows import check, library
 from conftest import PYCAP, PYTHON, ROOT
 
-SECONDS = 120  # after which nothing comes any more
+SECONDS = 300  # after which nothing comes any more
 
 WORKERS = """
     import os, signal, sys, threading, time

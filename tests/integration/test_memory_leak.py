@@ -94,24 +94,24 @@ VIEWS = {"folded": of_folded, "perf-script": of_perf_script, "speedscope": of_sp
 TEXTS = ["top", "tree", "brief"]
 
 
-def check_views(pysym, trace, event, python):
+def check_views(pysym, trace, event, python, views=VIEWS):
     """The leaks are first in all of them, and all say the same of each function. Returns the bytes by function."""
     options = [*OPTIONS, "--event", event, *(["--sysroot", python.root] if python.root else [])]
     found = {}
-    for view, read in VIEWS.items():
+    for view, read in views.items():
         done = pysym(trace, "-f", view, *options, text=view != "pprof")
         assert done.returncode in (0, 3), done.stderr
         found[view] = dict(read(done.stdout))
     done = pysym(trace, "-f", "top", "--json", "--top", "0", *options)
     found["top"] = of_top(done.stdout)
-    if event == "page-faults":  # of which perf has the number
+    if event == "page-faults" and "perf-script" in found:  # of which perf has the number
         found["perf-script"] = {name: count * PAGE for name, count in found["perf-script"].items()}
     first = found["folded"]
     for view, by_function in found.items():
         assert by_function == first, view
         leaks = [v for name, v in by_function.items() if name.startswith("leak")]
         assert leaks and min(leaks) > max((v for n, v in by_function.items() if n.startswith("churn")), default=0), (view, by_function)
-    for view in TEXTS:
+    for view in TEXTS if views is VIEWS else ():
         named = NAME.search(pysym(trace, "-f", view, *options).stdout)
         assert named and named[1].startswith("leak"), view
     # As it comes, without an option: what the C library and the kernel did for the leak is the leak's.
@@ -133,7 +133,9 @@ def record_growth(pysym, tmp_path, python, events, kind, mib, *options):
 def test_memory_growth(needs_bpf, pysym, tmp_path, any_python):
     """Of small objects and of large blocks at once, 48 MiB of each; what came and went beside them is twelve times as much."""
     trace, told, _ = record_growth(pysym, tmp_path, any_python.path, "cpu-clock,memory-growth", "both", 96)
-    by_function = check_views(pysym, trace, "memory-growth", any_python)
+    # What the views make of the same samples does not depend on the interpreter.
+    views = VIEWS if any_python.version == (3, 11) else {"folded": of_folded}
+    by_function = check_views(pysym, trace, "memory-growth", any_python, views)
     assert 48 << 20 <= by_function["leak_large"] <= 50 << 20  # and where it is the one that needs them, arenas of the interpreter's
     assert told["churned"] > 10 * told["leaked"]
     work = pysym(trace, "-f", "ndjson", *OPTIONS, "--event", "memory-growth", "--focus", "function:^work$",

@@ -9,13 +9,15 @@ import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import textwrap
+import time
 
 import pytest
 
 import accounts
-from conftest import PYSYM, PYTHON
+from conftest import PYCAP, PYSYM, PYTHON
 
 pytestmark = pytest.mark.usefixtures("needs_bpf")
 HZ = 999
@@ -162,7 +164,7 @@ def test_exec_chain(run):
         stage = int(sys.argv[1]) if len(sys.argv) > 1 else 1
         exec(f"def stage{stage}():\\n    burn(0.3)\\nstage{stage}()")
         if stage == 2:
-            os.execv("/bin/sh", ["sh", "-c", f"i=0; while [ $i -lt 1500000 ]; do i=$((i+1)); done; "
+            os.execv("/bin/sh", ["sh", "-c", f"i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; "
                                              f"exec {sys.executable} {sys.argv[0]} 3"])
         elif stage == 1:
             os.execv(sys.executable, [sys.executable, sys.argv[0], "2"])
@@ -342,37 +344,60 @@ def test_processes_that_vanish(pycap, tmp_path):
 
 
 @pytest.mark.alone
-def test_lost_news(pycap, pysym, tmp_path):
-    """The kernel drops events of processes, since nobody takes them: /proc tells later what they would have."""
-    fifo, trace = tmp_path / "fifo", tmp_path / "t.bin"
-    os.mkfifo(fifo)
+def test_lost_news(pysym, tmp_path):
+    """The kernel drops events of processes, since pycap is stopped and takes none: /proc tells later what they would have."""
+    trace, stopped, begun, gate = (tmp_path / name for name in ("t.bin", "stopped", "begun", "gate"))
     program = tmp_path / "program.py"
     program.write_text(HEAD + textwrap.dedent("""
         import ctypes
         libc = ctypes.CDLL(None)
+        stopped, begun, gate = sys.argv[1:]
+        def used(pid):
+            return int(open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[12])
         def storm(cpu):
             os.sched_setaffinity(0, [cpu])
             while True:
                 libc.prctl(15, b"name", 0, 0, 0)  # PR_SET_NAME: an event of its own each time
         storms = [fork(storm, cpu) for cpu in os.sched_getaffinity(0)]
-        time.sleep(2.5)
-        child = subprocess.Popen([sys.executable, "-c", "import time\\ndef hidden():\\n    end = time.process_time() + 5\\n"
-                                  "    while time.process_time() < end: sum(range(500))\\nhidden()"])
-        child.wait()
+        while not os.path.exists(stopped):
+            time.sleep(0.1)
+        enough = {pid: used(pid) + 50 for pid in storms}  # half a second in the kernel: more than the buffer holds
+        while any(used(pid) < least for pid, least in enough.items()):
+            time.sleep(0.1)
+        child = subprocess.Popen([sys.executable, "-c", "import os, sys\\ndef hidden():\\n    open(sys.argv[1], 'w').close()\\n"
+                                  "    while not os.path.exists(sys.argv[2]): sum(range(500))\\nhidden()", begun, gate])
+        while not os.path.exists(begun):
+            time.sleep(0.1)
         for pid in storms:
             os.kill(pid, signal.SIGKILL)
+        child.wait()
         done(child=child.pid)
     """))
-    reader = subprocess.Popen(["sh", "-c", f"exec 3<{fifo}; sleep 5; cat <&3 >{trace}"])
-    # With copies of stacks the pipe is full at once, and pycap waits.
-    done = pycap("record", "-F", "999", "--unwind", "snapshot", "-o", fifo, "--", PYTHON, program)
-    reader.wait(60)
-    assert done.returncode == 0, done.stderr
+
+    def hidden():
+        return [l for l in pysym(trace, "--format", "folded").stdout.splitlines() if "hidden (" in l] if accounts.is_begun(trace) else []
+
+    deadline = time.monotonic() + 300
+    with subprocess.Popen([PYCAP, "record", "-F", "999", "-o", trace, "--", PYTHON, program, stopped, begun, gate],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as recorder:
+
+        def wait_for(condition):
+            while recorder.poll() is None and time.monotonic() < deadline and not condition():
+                time.sleep(0.1)
+
+        wait_for(lambda: accounts.is_begun(trace))
+        recorder.send_signal(signal.SIGSTOP)
+        stopped.touch()
+        wait_for(begun.exists)
+        recorder.send_signal(signal.SIGCONT)
+        wait_for(hidden)
+        gate.touch()
+        printed, said = recorder.communicate(timeout=300)
+    assert recorder.returncode == 0, said
     account = accounts.read(PYSYM, trace)
     assert account.residue == 0, account.text()
-    told = json.loads(re.search(r"^\{.*", done.stdout, re.M)[0])
-    if not account.losses["sideband_lost"]:
-        pytest.skip("no event was lost")
-    stacks = [l for l in pysym(trace, "--format", "folded").stdout.splitlines() if "hidden (" in l]
+    told = json.loads(re.search(r"^\{.*", printed, re.M)[0])
+    assert account.losses["sideband_lost"]
+    stacks = hidden()
     assert stacks, "the process was never known"
     assert all(f"-{told['child']};" in l for l in stacks)

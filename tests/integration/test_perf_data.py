@@ -108,7 +108,7 @@ cd {programs}
 {python} mix.py callbacks 0.2
 {python} mix.py threads 0.2
 """
-EVENTS = ("-F", "299", "-e", "cpu-clock", "-e", "page-faults/period=64/")
+EVENTS = ("-F", "999", "-e", "cpu-clock", "-e", "page-faults/period=64/")
 
 
 @pytest.fixture(scope="module")
@@ -138,12 +138,14 @@ def test_live(live, live_samples, perf, tmp_path):
     check(live_samples, perf_script(data.with_names(perf), data.path))
 
 
+@pytest.mark.live
 def test_live_hotspot(live, live_samples, tmp_path):
     parser = needed(perf_readers.hotspot())
     data = write(live, tmp_path)
     check(live_samples, perf_readers.perfparser(parser, data.path, data.cache), HOTSPOT_NAMES)
 
 
+@pytest.mark.live
 def test_depth(live, live_samples, perf, tmp_path):
     """Unless told, perf shows the innermost frames of a deep stack. pysym says so."""
     data = write(live, tmp_path)
@@ -181,6 +183,7 @@ def test_another_machine(way, tmp_path):
     assert frames_of(got, "kernel") > 100
 
 
+@pytest.mark.live
 def test_native_names(live, tmp_path):
     """With --native-names there is nothing that the other machine needs for names."""
     perf = needed(perf_readers.foreign_perf())

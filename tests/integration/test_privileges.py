@@ -14,9 +14,7 @@ import time
 import pytest
 
 import accounts
-from conftest import PYCAP, PYSYM, ROOT, why_no_bpf
-
-pytestmark = pytest.mark.live
+from conftest import PYCAP, PYSYM, ROOT, cpu_seconds
 
 PYTHON = "/usr/bin/python3"
 NEEDED = ["bpf", "perfmon"]
@@ -37,11 +35,8 @@ def {LONG}():
 """
 
 
-@pytest.fixture(autouse=True)
-def privileged():
-    why = why_no_bpf()
-    if why:
-        pytest.skip(why)
+@pytest.fixture
+def privileged(needs_bpf):
     if os.geteuid():
         pytest.skip("to give and take capabilities needs root")
     if not shutil.which("setpriv"):
@@ -60,7 +55,7 @@ def start(python, user=OWN):
 
 
 @pytest.fixture
-def programs(place):
+def programs(privileged, place):
     """Four programs: of the user who records; another's; another's that only that one may read; another's, deleted."""
     started = {}
     binary = os.path.realpath(PYTHON)
@@ -82,6 +77,22 @@ def programs(place):
             process.kill()
             process.wait()
             process.stdout.close()
+
+
+def record_programs(command, trace, programs):
+    """Until each program has worked enough to be seen. What pycap said."""
+    with subprocess.Popen([*command, "-p", ",".join(map(str, programs.values()))], stderr=subprocess.PIPE, text=True) as recorder:
+        deadline, since = time.monotonic() + 300, None
+        while recorder.poll() is None and time.monotonic() < deadline:
+            if since is None and accounts.is_begun(trace):
+                since = {pid: cpu_seconds(pid) for pid in programs.values()}
+            if since and all(cpu_seconds(pid) - before > 0.2 for pid, before in since.items()):
+                break
+            time.sleep(0.05)
+        recorder.send_signal(signal.SIGINT)
+        _, said = recorder.communicate(timeout=300)
+    assert recorder.returncode == 0, said
+    return said
 
 
 def kernel_names_for_everybody():
@@ -117,11 +128,8 @@ def test_set(held, place, programs):
     if kernel_names_for_everybody():
         missing = [name for name in missing if name != "syslog"]
     capabilities, trace = NEEDED + held, place / "t.bin"
-    done = subprocess.run(as_user(capabilities, PYCAP, "record", "-F", "299", "-d", "2", "-o", trace, "-p",
-                                  ",".join(map(str, programs.values()))),
-                          capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr
-    named = re.findall(r"^pycap: without CAP_(\w+): \w+", done.stderr, re.M)
+    said = record_programs(as_user(capabilities, PYCAP, "record", "-F", "299", "-o", trace), trace, programs)
+    named = re.findall(r"^pycap: without CAP_(\w+): \w+", said, re.M)
     assert [name.lower() for name in named] == missing
     summary = subprocess.run([PYSYM, trace, "--format", "summary", "-v"], capture_output=True, text=True, check=True).stdout
     told = re.search(r"^  without +(.*)", summary, re.M)
@@ -155,7 +163,7 @@ def test_set(held, place, programs):
         (kptr < 2 and "syslog" not in missing)
 
 
-def test_overlay(place, needs_namespaces):
+def test_overlay(privileged, place, needs_namespaces):
     """Where stat() has another device than the mapping a build ID proves the file; another file at the path is not taken."""
     for folder in ("low", "up", "top"):
         (place / folder).mkdir()
@@ -207,7 +215,7 @@ def test_message_of_unreadable(place, programs):
     assert not (place / "t.bin").exists()
 
 
-def test_forbidden(place):
+def test_forbidden(privileged, place):
     """A process that is there though its mappings are shown to nobody, not even root: named, and counted."""
     def shown(pid):
         try:
@@ -239,6 +247,8 @@ def test_forbidden(place):
     (["perfmon", *USEFUL], "CAP_BPF is missing")], ids=["none", "bpf", "perfmon", "no-bpf"])
 def test_needed(held, missing, place):
     """Without these two nothing is recorded; the message says what to do."""
+    if os.geteuid() or not shutil.which("setpriv"):
+        pytest.skip("to give and take capabilities needs root, and setpriv")
     done = subprocess.run(as_user(held, PYCAP, "record", "-d", "1", "-o", place / "t.bin"), capture_output=True, text=True,
                           timeout=300, check=False)
     assert done.returncode == 1
@@ -269,7 +279,7 @@ SANITIZED = "asan" in PYCAP
 
 
 @pytest.fixture
-def recording(place):
+def recording(privileged, place):
     """Starts pycap; returns it once it records."""
     started = []
 
@@ -345,7 +355,7 @@ def test_writer_is_killed(recording, capfd):
     assert re.search(r"^pycap: \S*t\.bin: the process that writes it .* has ended unexpectedly", capfd.readouterr().err, re.M)
 
 
-def test_command_keeps_its_privileges(pycap, place):
+def test_command_keeps_its_privileges(privileged, pycap, place):
     """The command runs as if pycap were not there."""
     show = ["grep", "-E", "^(Cap|NoNewPrivs|Seccomp)", "/proc/self/status"]
     done = pycap("record", "-q", "-o", place / "t.bin", "--", *show)
@@ -353,13 +363,13 @@ def test_command_keeps_its_privileges(pycap, place):
     assert done.stdout == subprocess.run(show, capture_output=True, text=True, check=True).stdout
 
 
-def test_command_of_another_user_is_ended(pycap, place):
+def test_command_of_another_user_is_ended(privileged, pycap, place):
     """pycap ends first: it tells the command so, though the command has become somebody else."""
     done = pycap("record", "-q", "-d", "1", "-o", place / "t.bin", "--", *as_user([], "sleep", "1000"))
     assert done.returncode == 128 + signal.SIGTERM, done.stderr
 
 
-def test_file_capabilities(place):
+def test_file_capabilities(privileged, place):
     """As an installed pycap that was given its capabilities with setcap."""
     if not shutil.which("setcap"):
         pytest.skip("no setcap")
@@ -496,12 +506,10 @@ def test_container(place, programs, needs_namespaces):
     shift 2
     exec chroot "$root" "$@"
     """
-    done = subprocess.run(["unshare", "--mount", "--net", "--uts", "--ipc", "--propagation", "private", "sh", "-ceu", script, "sh",
-                           root, data, "/bin/setpriv", f"--bounding-set=-all{names}", f"--inh-caps=-all{names}", "/bin/pycap",
-                           "record", "-F", "199", "-d", "2", "-o", "/data/t.bin", "-p", ",".join(map(str, programs.values()))],
-                          capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "without CAP_" not in done.stderr
+    said = record_programs(["unshare", "--mount", "--net", "--uts", "--ipc", "--propagation", "private", "sh", "-ceu", script, "sh",
+                            root, data, "/bin/setpriv", f"--bounding-set=-all{names}", f"--inh-caps=-all{names}", "/bin/pycap",
+                            "record", "-F", "199", "-o", "/data/t.bin"], data / "t.bin", programs)
+    assert "without CAP_" not in said
     folded = subprocess.run([PYSYM, data / "t.bin", "--format", "folded"], capture_output=True, text=True, check=True).stdout
     for pid in programs.values():
         assert re.search(rf"^\S*-{pid};.*;{LONG} ", folded, re.M)

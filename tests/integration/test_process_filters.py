@@ -11,35 +11,25 @@ import time
 
 import pytest
 
-from conftest import PYCAP, PYSYM, why_no_bpf
+import accounts
+from conftest import PYCAP, PYSYM, PYTHON
 
-pytestmark = pytest.mark.live
-
-PYTHON = "/usr/bin/python3"
-SPIN = "import time\nend = time.time() + {}\nwhile time.time() < end: sum(range(1000))"
-BURN = SPIN.replace("time.time", "time.thread_time")  # however busy the machine is
+SPIN = "while True: sum(range(1000))"
+BURN = "import time\nwhile time.thread_time() < 0.3: sum(range(1000))"
+ENOUGH = 20  # samples, that a function is seen to be recorded
+# Has another name from news() on. The files named let it go on.
 RENAME = """
-import ctypes, sys, time
-def call_me(name):
-    ctypes.CDLL(None).prctl(15, name, 0, 0, 0)
-def spin(seconds):
-    end = time.thread_time() + seconds
-    while time.thread_time() < end: sum(range(1000))
-def before(): spin(1)
-def news(): spin(1)
-def after(): spin(1)
+import ctypes, os, sys
+def until(file):
+    while not os.path.exists(file): sum(range(1000))
+def before(): until(sys.argv[2])
+def news(): until(sys.argv[3])
+def after(): until("")
 before()
-call_me(sys.argv[1].encode())
+ctypes.CDLL(None).prctl(15, sys.argv[1].encode(), 0, 0, 0)
 news()
 after()
 """
-
-
-@pytest.fixture(autouse=True)
-def allowed():
-    why = why_no_bpf()
-    if why:
-        pytest.skip(why)
 
 
 @pytest.fixture
@@ -85,33 +75,47 @@ class Host:
         return process
 
     def record(self, *options):
+        """A recorder that records, or is about to. What has begun by now is older than its recording."""
         self.recorders += 1
         trace = self.folder / f"t{self.recorders}.bin"
         process = subprocess.Popen([PYCAP, "record", "-q", "-F", "199", "-o", trace, *map(str, options)])
         self.running.append(process)
-        end = time.monotonic() + 60
-        while not (trace.exists() and trace.stat().st_size):
-            assert process.poll() is None and time.monotonic() < end, "pycap does not record"
-            time.sleep(0.05)
         return process, trace
 
-    def end(self, recorder):
-        process, trace = recorder
-        process.send_signal(signal.SIGINT)
-        assert process.wait(300) == 0
-        return self.folded(trace)
+    def wait_for(self, condition, *recorders):
+        """Until it is true, of the traces of these."""
+        end = time.monotonic() + 300
+        while not condition():
+            assert all(process.poll() is None for process, _ in recorders) and time.monotonic() < end, "it is not recorded"
+            time.sleep(0.2)
+
+    def wait_until_recorded(self, processes, *recorders):
+        self.wait_for(lambda: all({p.pid for p in processes} <= set(self.folded(trace)) for _, trace in recorders), *recorders)
+
+    def end(self, *recorders):
+        """The stacks that each has recorded."""
+        for process, _ in recorders:
+            process.send_signal(signal.SIGINT)
+        for process, _ in recorders:
+            assert process.wait(300) == 0
+        return [self.folded(trace) for _, trace in recorders]
 
     def folded(self, trace):
         """Stacks by pid."""
+        if not accounts.is_begun(trace):
+            return {}
         done = subprocess.run([PYSYM, trace, "--format", "folded"], capture_output=True, text=True, timeout=300, check=True)
         stacks = collections.defaultdict(list)
         for line in done.stdout.splitlines():
             stacks[int(re.match(r".*?-(\d+)[; ]", line)[1])].append(line)
         return stacks
 
+    def samples(self, recorder, program, function):
+        return sum(int(line.rsplit(" ", 1)[1]) for line in self.folded(recorder[1]).get(program.pid, ()) if f";{function} (" in line)
+
 
 @pytest.fixture
-def host(tmp_path):
+def host(needs_bpf, tmp_path):
     host = Host(tmp_path)
     yield host
     for process in host.running:
@@ -122,51 +126,53 @@ def host(tmp_path):
 
 @pytest.fixture
 def named(tmp_path):
-    """An interpreter under a name that nothing else here has."""
+    """An interpreter under a name that nothing else on this host has."""
     if os.path.dirname(os.path.realpath(PYTHON)) != "/usr/bin":
         pytest.skip(f"{PYTHON} is not Debian's: a copy of it would not run")
-    path = tmp_path / "pycap-tested-python"
+    path = tmp_path / f"{COMM}-of-a-name-that-is-long"
     shutil.copy(os.path.realpath(PYTHON), path)
     return path
 
 
-COMM = "pycap-tested-python"[:15]
+COMM = f"pycap-tests-{os.getpid()}"[-15:]  # a process's name has no more
 
 
-@pytest.mark.smoke("python")
-@pytest.mark.parametrize("every", [[], ["-a"]], ids=["python", "all"])
-def test_comm(every, host, named):
-    """One that runs already, and one that starts later; not the others, whatever kind they are."""
-    early = host.start(named, "-c", SPIN.format(1000))
-    others = [host.start(PYTHON, "-c", SPIN.format(1000)), host.start("sh", "-c", "while :; do :; done")]
-    recorder = host.record("--comm", f"no-such-name,{COMM}", *every)
-    late = host.start(named, "-c", BURN.format(1))
-    late.wait(300)
-    stacks = host.end(recorder)
-    assert set(stacks) == {early.pid, late.pid}
+@pytest.mark.smoke
+def test_comm(host, named):
+    """One that runs already, and one that starts later; not the others, whatever kind they are, though all is recorded of the host."""
+    early = host.start(named, "-c", SPIN)
+    others = [host.start(PYTHON, "-c", SPIN), host.start("sh", "-c", "while :; do :; done")]
+    recorders = [host.record("--comm", f"no-such-name,{COMM}", *every) for every in ([], ["-a"])]
+    host.wait_until_recorded([early], *recorders)
+    late = host.start(named, "-c", SPIN)
+    host.wait_until_recorded([late], *recorders)
     assert all(other.poll() is None for other in others)
+    for stacks in host.end(*recorders):
+        assert set(stacks) == {early.pid, late.pid}
 
 
-def test_renamed(host):
+def test_renamed(host, tmp_path):
     """The name counts that a process has: it comes and goes with it."""
-    for own, option in ((COMM, ["--comm", COMM]), ("elsewhere", ["--comm", "python3"])):
-        process, trace = host.record(*option)
-        program = host.start(PYTHON, "-c", RENAME, own)
-        program.wait(300)
-        lines = host.end((process, trace))[program.pid]
-        frames = collections.Counter()
-        for line in lines:
-            for name in ("before", "after"):
-                frames[name] += int(line.rsplit(" ", 1)[1]) if f";{name} (" in line else 0
-        wanted, other = ("after", "before") if own == COMM else ("before", "after")
-        assert frames[wanted] > 20
-        assert not frames[other], frames
+    gates = tmp_path / "renamed", tmp_path / "noticed"
+    program = host.start(PYTHON, "-c", RENAME, COMM, *gates)
+    by_old, by_new = host.record("--comm", "python3"), host.record("--comm", COMM)
+    host.wait_for(lambda: host.samples(by_old, program, "before") > ENOUGH, by_old, by_new)
+    gates[0].touch()
+    host.wait_for(lambda: host.samples(by_new, program, "news") > 0, by_new)
+    # Who sees this one, which starts later, has seen that the other has a new name.
+    mark = host.start(PYTHON, "-c", SPIN)
+    host.wait_until_recorded([mark], by_old)
+    gates[1].touch()
+    host.wait_for(lambda: host.samples(by_new, program, "after") > ENOUGH, by_new)
+    host.end(by_old, by_new)
+    assert not host.samples(by_old, program, "after")
+    assert not host.samples(by_new, program, "before")
 
 
 def test_with_command(pycap, host, named, tmp_path):
     """Of a command's processes those of the name."""
     trace = tmp_path / "t.bin"
-    script = f"{PYTHON} -c '{BURN.format(1)}'\n{named} -c '{BURN.format(1)}'\nexit 7"
+    script = f"{PYTHON} -c '{BURN}'\n{named} -c '{BURN}'\nexit 7"
     done = pycap("record", "-F", "199", "-o", trace, "--comm", COMM, "--", "sh", "-c", script)
     assert done.returncode == 7, done.stderr
     stacks = host.folded(trace)
@@ -174,45 +180,43 @@ def test_with_command(pycap, host, named, tmp_path):
     assert all(line.startswith(COMM) for lines in stacks.values() for line in lines)
 
 
-@pytest.mark.parametrize("every", [[], ["-a"]], ids=["python", "all"])
-def test_cgroup(every, tree, host):
+def test_cgroup(tree, host):
     """Those in the cgroup and below it, children too; by the path of the folder, or by that in the hierarchy."""
     top, below, beside = tree
-    inside = [host.start(PYTHON, "-c", SPIN.format(1000), cgroup=top), host.start(PYTHON, "-c", SPIN.format(1000), cgroup=below)]
-    host.start(PYTHON, "-c", SPIN.format(1000), cgroup=beside)
-    host.start(PYTHON, "-c", SPIN.format(1000))
+    inside = [host.start(PYTHON, "-c", SPIN, cgroup=group) for group in (top, below)]
     native = host.start("sh", "-c", "while :; do :; done", cgroup=below)
-    by_folder = host.record("--cgroup", top, *every)
-    by_path = host.record("--cgroup", f"/no/such/one,/{top.name}/{below.name}", *every)
-    late = host.start(PYTHON, "-c", BURN.format(1), cgroup=below)
-    late.wait(300)
-    natives = {native.pid} if every else set()
-    assert set(host.end(by_folder)) == {*(p.pid for p in inside), late.pid} | natives
-    assert set(host.end(by_path)) == {inside[1].pid, late.pid} | natives
+    others = [host.start(PYTHON, "-c", SPIN, cgroup=beside), host.start(PYTHON, "-c", SPIN)]
+    by_path = f"/no/such/one,/{top.name}/{below.name}"
+    expected = [(host.record("--cgroup", path, *every), [*pythons, *([native] if every else [])])
+                for path, pythons in ((top, inside), (by_path, inside[1:])) for every in ([], ["-a"])]
+    for recorder, processes in expected:
+        host.wait_until_recorded(processes, recorder)
+    late = host.start(PYTHON, "-c", SPIN, cgroup=below)
+    recorders = [recorder for recorder, _ in expected]
+    host.wait_until_recorded([late], *recorders)
+    assert all(other.poll() is None for other in others)
+    for stacks, (_, processes) in zip(host.end(*recorders), expected):
+        assert set(stacks) == {late.pid, *(p.pid for p in processes)}
 
 
 def test_moved(tree, host):
     """A move between cgroups is noticed after a while, both ways at once."""
     top, _, beside = tree
-    comes = host.start(PYTHON, "-c", SPIN.format(1000))
-    goes = host.start(PYTHON, "-c", SPIN.format(1000), cgroup=top)
-    process, trace = host.record("--cgroup", top)
-
-    def wait_for(pid):
-        end = time.monotonic() + 120
-        while pid not in host.folded(trace):
-            assert process.poll() is None and time.monotonic() < end, "it is not recorded"
-            time.sleep(0.5)
-    wait_for(goes.pid)
-    # In this order: who sees the second move has seen the first.
+    comes, later = host.start(PYTHON, "-c", SPIN), host.start(PYTHON, "-c", SPIN)
+    goes = host.start(PYTHON, "-c", SPIN, cgroup=top)
+    recorder = host.record("--cgroup", top)
+    host.wait_until_recorded([goes], recorder)
     (beside / "cgroup.procs").write_text(str(goes.pid))
-    (top / "cgroup.procs").write_text(str(comes.pid))
-    wait_for(comes.pid)
-    mark = host.start(PYTHON, "-c", BURN.format(1), cgroup=top)
-    mark.wait(300)
-    stacks = host.end((process, trace))
-    assert set(stacks) == {comes.pid, goes.pid, mark.pid}
-    done = subprocess.run([PYSYM, trace, "--format", "perf-script"], capture_output=True, text=True, timeout=300, check=True)
+    # Each look at all processes takes its time. One that begins when this move is noticed sees that the other has gone, and has
+    # ended when a process that starts later is known.
+    for process in (comes, later):
+        (top / "cgroup.procs").write_text(str(process.pid))
+        host.wait_until_recorded([process], recorder)
+    mark = host.start(PYTHON, "-c", SPIN, cgroup=top)
+    host.wait_until_recorded([mark], recorder)
+    stacks, = host.end(recorder)
+    assert set(stacks) == {comes.pid, later.pid, goes.pid, mark.pid}
+    done = subprocess.run([PYSYM, recorder[1], "--format", "perf-script"], capture_output=True, text=True, timeout=300, check=True)
     order = [int(n) for n in re.findall(r"^\S+ +(\d+)/\d+ ", done.stdout, re.M)]
     behind = order[order.index(mark.pid):]
     assert comes.pid in behind and goes.pid not in behind

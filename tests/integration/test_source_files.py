@@ -94,6 +94,8 @@ def check_kinds_of_names(pysym, folder, python, backend):
     assert not any(name.startswith("<") for name in found)
 
 
+@pytest.mark.live
+@pytest.mark.smoke("bpf")
 @pytest.mark.parametrize("backend", ["bpf", "proc"])
 def test_kinds_of_names(pysym, folder, backend):
     if backend == "bpf" and why_no_bpf():

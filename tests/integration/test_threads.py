@@ -7,17 +7,20 @@ import collections
 import json
 import os
 import re
+import signal
 import subprocess
 import time
 
 import pytest
 
-from conftest import PYTHON, ROOT
+from accounts import is_begun
+from conftest import PYCAP, PYTHON, ROOT
 from known_tasks import Stopped, is_shown
 
 FLASKR = ROOT / "testdata/waiting/flaskr.trace"
+# Says so when each thread sleeps where it shall, and one spins: the kernel has not taken it off a CPU again meanwhile.
 WAITING = """
-import os, sys, threading, time
+import os, re, sys, threading, time
 lock, full = threading.Lock(), os.pipe()
 def reads(): os.read(full[0], 1)
 def locked():
@@ -26,10 +29,23 @@ def sleeps(): time.sleep(1000)
 def spins():
     n = 0
     while True: n += 1
+def start(f, i):
+    thread = threading.Thread(target=f, name=f"{f.__name__}\\x1b[7m{i}", daemon=True)
+    thread.start()
+    return thread
+def look():
+    frames = sys._current_frames()
+    for thread in threads:
+        status = open(f"/proc/self/task/{thread.native_id}/status").read()
+        yield frames[thread.ident].f_code.co_name, re.findall(r"^State:.(.)|^\\w*ctxt_switches:.(.*)", status, re.M)
 lock.acquire()
-for f, count in ((reads, 1), (locked, 5), (sleeps, 1), (spins, 1)):
-    for i in range(count):
-        threading.Thread(target=f, name=f"{f.__name__}\\x1b[7m{i}", daemon=True).start()
+threads = [start(f, i) for f, count in ((reads, 1), (locked, 5), (sleeps, 1)) for i in range(count)]
+before = None
+while not (before == (now := list(look())) and all(name == thread.name.split("\\x1b")[0] and rows[0][0] == "S"
+                                                    for thread, (name, rows) in zip(threads, now))):
+    before = now
+    time.sleep(0.05)
+start(spins, 0)
 print("there", flush=True)
 threading.Event().wait()
 """
@@ -48,11 +64,19 @@ def threads_of(pysym, trace, *options):
 
 
 @pytest.fixture
-def record_pid(needs_bpf, pycap, tmp_path):
-    def run(pid, *options):
+def record_pid(needs_bpf, tmp_path):
+    def run(pid, until=None):
+        """For a while, or until it is true of the trace."""
         trace = tmp_path / "now.bin"
-        done = pycap("record", "-o", trace, "-d", "0.7", "-e", EVENTS, "-p", str(pid), *options)
-        assert done.returncode == 0, done.stderr
+        command = [PYCAP, "record", "-o", trace, "-e", EVENTS, "-p", str(pid), *([] if until else ["-d", "0.7"])]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as recorder:
+            deadline = time.monotonic() + 300
+            while until and recorder.poll() is None and time.monotonic() < deadline and not (is_begun(trace) and until(trace)):
+                time.sleep(0.1)
+            if until:
+                recorder.send_signal(signal.SIGINT)
+            _, said = recorder.communicate(timeout=300)
+        assert recorder.returncode == 0, said
         return trace
     return run
 
@@ -107,16 +131,20 @@ def test_text_is_for_terminals(pysym):
 def waiting():
     with subprocess.Popen([PYTHON, "-c", WAITING], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == "there\n"
-        time.sleep(0.3)  # a reader that is not there yet would only be seen where it starts
         yield process.pid
         process.kill()
 
 
 @pytest.mark.smoke
 def test_what_threads_wait_for(record_pid, waiting, pysym):
-    trace = record_pid(waiting, "-d", "2.5")
-    threads = {re.sub(r"[^a-z].*", "", t["thread"]) + t["thread"][-1]: t for t in threads_of(pysym, trace)["threads"]}
+    def waits_are_known(trace):
+        """Of these and the main thread, for as long as is judged below; and the one that spins has been seen."""
+        threads = [t for p in json.loads(good(pysym(trace, "-f", "threads", "--json")))["processes"] for t in p["threads"]]
+        return sum(t["waited_ns"] > 5 * 10**8 for t in threads) > len(wanted) and any(t["holds_gil"] for t in threads)
+
     wanted = {"reads0": ("blocked", "read"), "sleeps0": ("blocked", "clock_nanosleep"), **{f"locked{i}": ("lock", "futex") for i in range(5)}}
+    trace = record_pid(waiting, until=waits_are_known)
+    threads = {re.sub(r"[^a-z].*", "", t["thread"]) + t["thread"][-1]: t for t in threads_of(pysym, trace)["threads"]}
     for name, (state, call) in wanted.items():
         thread = threads[name]
         assert (thread["state"], thread["system_call"]) == (state, call), thread

@@ -11,6 +11,7 @@ import time
 
 import pytest
 
+from accounts import TRACE_HEAD_BYTES
 from conftest import PYCAP, PYTHON, ROOT
 
 ROUNDS = 300
@@ -101,6 +102,8 @@ def test_without_waits(pycap, options):
 
 
 def test_not_asked_for(needs_bpf, pysym, pycap, tmp_path):
-    done = pycap("record", "-o", tmp_path / "t.bin", "-e", "off-cpu/period=1/", "--", PYTHON, "-c", "import time; time.sleep(1)")
+    work = "import os, sys, time\nwhile os.path.getsize(sys.argv[1]) <= int(sys.argv[2]): time.sleep(0.01)"  # until it is in the trace
+    done = pycap("record", "-o", tmp_path / "t.bin", "-e", "off-cpu/period=1/", "--", PYTHON, "-c", work, tmp_path / "t.bin",
+                 TRACE_HEAD_BYTES)
     assert done.returncode == 0, done.stderr
     assert {waker for counts in wakers(pysym, tmp_path / "t.bin").values() for waker in counts} == {None}
