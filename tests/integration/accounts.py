@@ -62,6 +62,11 @@ class Account:
         return self.losses["not_yet_known"] + self.losses["known_late"] + self.losses["stale_config"]
 
     @property
+    def missing(self):
+        """Ticks that tell nothing of what a program did: early ones, those that the kernel skipped, and those that were lost."""
+        return self.early + sum(self.losses[name] for name in ("tick_skipped", "ring_full", "process_gone"))
+
+    @property
     def skipped(self):
         """The most that ticks can be of all, as a share, which the kernel skipped: where the host took a CPU away. Clocks
         may count that time, samples do not."""
