@@ -7,6 +7,7 @@ import re
 import pytest
 
 import accounts
+import chance
 from conftest import PYSYM, ROOT, why_no_bpf
 
 pytestmark = pytest.mark.live
@@ -48,14 +49,14 @@ def test_gil(python, run, folded, pysym):
     everything = counts(folded(trace), "in_")
     held = counts(folded(trace, "--gil"), "in_")
     assert set(everything) == {name[3:] for name in spent}
-    # Other than sampled: the moments of a hand-over. 2.7 lets go of it every hundred instructions. And chance: 4 sigma.
+    # Other than sampled: the moments of a hand-over. 2.7 lets go of it every hundred instructions.
     slack = 0.1 if python.version == (2, 7) else 0.03
     for name, samples in everything.items():
-        wrong = (samples - held[name] if name in ("python", "pydll") else held[name]) / samples
-        assert wrong < slack + 4 * (slack * (1 - slack) / samples) ** 0.5, f"{name}: {wrong} of {samples}"
+        wrong = samples - held[name] if name in ("python", "pydll") else held[name]
+        assert accounts.is_rare(wrong, samples, slack), f"{name}: {wrong} of {samples}"
     total = sum(everything.values())
     truth = (spent["in_python"] + spent["in_pydll"]) / sum(spent.values())
-    bound = 4 * (truth * (1 - truth) / total) ** 0.5 + slack + accounts.read(PYSYM, trace).skipped
+    bound = chance.of_share(total, truth) / total + slack + accounts.read(PYSYM, trace).skipped
     assert abs(sum(held.values()) / total - truth) < bound
     known = re.search(r"^  held the GIL +([\d,]+) samples of ([\d,]+), ", pysym(trace, "-f", "summary", "-v").stdout, re.M)
     assert known and int(known[1].replace(",", "")) >= sum(held.values())
@@ -95,7 +96,8 @@ def test_subinterpreters(python, run, folded, pysym):
     if python.version >= (3, 12):  # each has a GIL of its own
         held = counts(folded(trace, "--gil"), "in_")
         for name in ("main", "other"):
-            assert held[name] > 0.95 * sum(where[name].values())
+            samples = sum(where[name].values())
+            assert accounts.is_rare(samples - held[name], samples, 0.03), (name, samples, held)
 
 
 @pytest.mark.smoke
@@ -126,11 +128,12 @@ def test_tasks(python, run, folded, pysym):
         else:
             assert name in allowed[function]
         (seen if name else outside)[name] += count
-    assert set(seen) == set(spent) and outside[None] > 50, (seen, outside)
+    assert set(seen) == set(spent) and outside[None] > 20, (seen, outside)
     total, truth = sum(seen.values()), sum(spent.values())
     assert accounts.is_rare(marked, total), (marked, total)
     skipped = accounts.read(PYSYM, trace).skipped
     for name, seconds in spent.items():
         share = seconds / truth
-        assert abs(seen[name] / total - share) < 4 * (share * (1 - share) / total) ** 0.5 + 0.02 + skipped, name
+        # Besides chance what the tasks do between their clocks' readings: asyncio's own.
+        assert abs(seen[name] / total - share) < chance.of_share(total, share) / total + 0.02 + skipped, name
     assert "asyncio task" in pysym(trace, "-f", "summary", "-v").stdout
