@@ -3,12 +3,14 @@
 import collections
 import json
 import re
+import subprocess
+import time
 
 import pytest
 
 import accounts
 import chance
-from conftest import PYSYM, ROOT, why_no_bpf
+from conftest import PYCAP, PYSYM, ROOT, why_no_bpf
 
 pytestmark = pytest.mark.live
 
@@ -62,16 +64,29 @@ def test_gil(python, run, folded, pysym):
     assert known and int(known[1].replace(",", "")) >= sum(held.values())
 
 
-def test_thread_names(python, run, folded):
-    trace, printed = run(python, "thread_names.py", "2")
-    names = json.loads(printed)
-    seen = collections.defaultdict(collections.Counter)
-    for frames, count in folded(trace, "--threads"):
-        function = next((m[1] for m in (re.match(r"only_in_(\w+) \(", f) for f in frames) if m), None)
-        if function:
-            seen[function][frames[0].rsplit("-", 1)[0]] += count
-    # A name of the thread's end stands for all of its samples.
-    assert {f: set(n) for f, n in seen.items()} == {f: {n} for f, n in names.items()}
+@pytest.mark.usefixtures("needs_bpf")
+def test_thread_names(python, folded, tmp_path):
+    trace, gate = tmp_path / "t.bin", tmp_path / "gate"
+
+    def found():
+        seen = collections.defaultdict(set)
+        for frames, _ in folded(trace, "--threads") if accounts.is_begun(trace) else []:
+            function = next((m[1] for m in (re.match(r"only_in_(\w+) \(", f) for f in frames) if m), None)
+            if function:
+                seen[function].add(frames[0].rsplit("-", 1)[0])
+        return seen
+
+    with subprocess.Popen([PYCAP, "record", "-F", "999", "-o", trace, "--", python.path, PROGRAMS / "thread_names.py", "2", gate],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as recorder:
+        names = {function: {name} for function, name in json.loads(recorder.stdout.readline()).items()}
+        # Names are read again and again while a thread is sampled; one of its end stands for all of its samples.
+        deadline = time.monotonic() + 120
+        while found() != names and time.monotonic() < deadline:
+            time.sleep(0.2)
+        gate.touch()
+        _, said = recorder.communicate(timeout=300)
+    assert recorder.returncode == 0, said
+    assert found() == names
 
 
 def test_subinterpreters(python, run, folded, pysym):
