@@ -93,7 +93,7 @@ class ProgramFailed(Exception):
 
 # ---- which tests a run has ----
 
-RECORDING = {"needs_bpf", "record"}  # a fixture that is one of these, or uses one, makes a test live
+RECORDING = {"needs_bpf", "record", "record_proc"}  # a fixture that is one of these, or uses one, makes a test live
 DEBIAN_PYTHON = "/usr/bin/python3"
 
 

@@ -1,7 +1,7 @@
 """Functions that live for a millisecond each, one after another at the same address. Nothing that a profiler reads of two of
 them differs but their names, which are of the same length; a log says which one ran when.
 
-usage: reborn.py SECONDS LOG [interpreters]   with "interpreters" another interpreter does the same from the middle on, in a
+usage: reborn.py SECONDS LOG [interpreters]   SECONDS: of CPU time; with "interpreters" another interpreter does the same from the middle on, in a
                                               thread of its own; exit 77 where Python has no way to make one
 LOG has a line for each function: its name, when it was called and when it had returned (CLOCK_MONOTONIC, ns).
 """
@@ -56,8 +56,9 @@ def live(letter, seconds, log):
         ways.append(by_replace)
     if sys.version_info >= (3, 12):  # the number of a code object tells these apart
         ways.append(by_file)
-    end, n = clock() + int(seconds * 1e9), 0
-    while clock() < end:
+    used = getattr(time, "thread_time", None) or time.clock  # of one thread, or of all
+    end, n = used() + seconds, 0
+    while used() < end:
         name = "%s_%06d" % (letter, n)
         function = ways[n // 50 % len(ways)](name)
         # The old function's memory is free, and the next one takes it.

@@ -1,6 +1,10 @@
 # coding: utf-8
-"""Threads with names of all kinds, one of them renamed on the way. Prints {function: name}. usage: thread_names.py SECONDS"""
+"""Threads with names of all kinds, one of them renamed on the way. Prints {function: name}.
+
+usage: thread_names.py SECONDS [GATE]     with GATE until that file is there
+"""
 import json
+import os
 import sys
 import threading
 import time
@@ -20,10 +24,14 @@ else:
     names.update(latin="wörker")
 
 
+def is_over():
+    return os.path.exists(sys.argv[2]) if len(sys.argv) > 2 else time.time() >= end[0]
+
+
 def spin(function):
     go.wait()
-    scope = {"time": time, "end": end[0]}
-    exec(compile("def only_in_%s():\n    while time.time() < end: sum(range(3000))\n" % function, "<names>", "exec"), scope)
+    scope = {"is_over": is_over}
+    exec(compile("def only_in_%s():\n    while not is_over(): sum(range(3000))\n" % function, "<names>", "exec"), scope)
     scope["only_in_" + function]()
 
 
@@ -35,9 +43,10 @@ if ThreadPoolExecutor:
     pool.submit(spin, "pool")
     names["pool"] = "pool_0"
 threads["renamed"].name = "before"
+print(json.dumps(names))
+sys.stdout.flush()
 end.append(time.time() + float(sys.argv[1]))
 go.set()
 time.sleep(0.3)
 threads["renamed"].name = "after"
 spin("main")
-print(json.dumps(names))

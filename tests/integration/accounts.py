@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where the ticks of a capture went, as its files tell: read from `pysym --format dump`."""
 import collections
-import math
 import os
 import pathlib
 import re
 import subprocess
+
+import chance
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # What the scheduler may leave out of a program's CPU time at each preemption, on average: see uncounted_ns().
 PREEMPTION_NS = 50_000
 ROWS = re.findall(r"^LOSS\((\d+), (\w+), (\w+), ", (ROOT / "formats/trace/losses.def").read_text(), re.M)
 LOSSES = {int(number): name for number, name, _ in ROWS}
+# What a program uses after it has read its clock, and what its clock lacks of its beginning.
+END_NS = 50e6
 # What stands in a stack for frames that are missing.
 MARKS = {"[torn]", "[truncated]", "[no frames]", "[no Python frames]"}
 # Of a trace: a block behind it holds records.
@@ -59,6 +62,11 @@ class Account:
         return self.losses["not_yet_known"] + self.losses["known_late"] + self.losses["stale_config"]
 
     @property
+    def missing(self):
+        """Ticks that tell nothing of what a program did: early ones, those that the kernel skipped, and those that were lost."""
+        return self.early + sum(self.losses[name] for name in ("tick_skipped", "ring_full", "process_gone"))
+
+    @property
     def skipped(self):
         """The most that ticks can be of all, as a share, which the kernel skipped: where the host took a CPU away. Clocks
         may count that time, samples do not."""
@@ -69,18 +77,19 @@ class Account:
         return sum(s.weight for s in self.samples)
 
     @property
-    def sigma_ns(self):
-        return sum(s.weight ** 2 for s in self.samples) ** 0.5
+    def weights(self):
+        """In ns."""
+        return [s.weight for s in self.samples]
 
     def check_cpu(self, cpu_ns, stolen_ns=0, preemptions=0):
         """
-        The weights are the CPU time that the kernel says, within 4 sigma, what was lost by name, and what was skipped: ticks
+        The weights are the CPU time that the kernel says, within chance, what was lost by name, and what was skipped: ticks
         that never came; where a neighbour of this machine had the CPU meanwhile, the late one stands for none of ours.
         `stolen_ns`: what neighbours had of the CPUs in that time. The kernel takes it off a program's CPU time, and off
         ticks only where it is longer than a period. `preemptions`: how often the program was preempted (ru_nivcsw).
         """
         longest_ns = max(s.weight for s in self.samples)
-        slack_ns = 4 * self.sigma_ns + 50e6 + self.losses["tick_skipped"] * longest_ns
+        slack_ns = chance.of_sum(self.weights) + END_NS + self.losses["tick_skipped"] * longest_ns
         lost_ns = sum(self.losses[name] for name in ("ring_full", "known_late", "process_gone")) * longest_ns
         more_ns = stolen_ns + uncounted_ns(preemptions)
         assert -slack_ns - more_ns <= cpu_ns - self.weight_ns <= slack_ns + lost_ns, \
@@ -117,9 +126,11 @@ def stolen_ns():
 
 
 def is_rare(number, samples, share=0.001):
-    """Whether so many of the samples can be that share of all: five deviations above it are no longer chance."""
-    expected = share * samples
-    return number <= expected + 5 * math.sqrt(expected) + 1
+    """
+    Whether so many of the samples can be that share of all, or a smaller one: 3 of 10, 9 of 800, 156 of 100,000 of a share
+    of a thousandth.
+    """
+    return not chance.is_above(number, share * samples)
 
 
 def period_at(changes, time_ns):

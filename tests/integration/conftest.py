@@ -130,6 +130,7 @@ KINDS = [(3, 8), (3, 11), (3, 13), (3, 14)]
 # ---- marks, helpers and parameters ----
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node):
     """A worker of pytest-xdist has ended, and says how often it compared."""
     chance.compared += getattr(node, "workeroutput", {}).get("compared", 0)

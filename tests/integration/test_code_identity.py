@@ -44,7 +44,6 @@ def counter_of(version):
     return counter and (counter[1], re.search(r"CODE\(([^)]*)\)", row)[1].split(",")[8].strip())
 
 
-@pytest.mark.live
 @pytest.mark.every_python
 def test_counter(python):
     """The row's counter numbers code objects, all of them and nothing else while a program only runs."""
@@ -105,11 +104,12 @@ def check(done, logs):
 def test_reborn(python, record, pysym, tmp_path):
     """Functions of which nothing but the name differs take each other's place a thousand times a second."""
     log = tmp_path / "log"
-    trace = record(python.path, PROGRAMS / "reborn.py", "3", log, options=("-F", "1999", "--no-native"))
+    trace = record(python.path, PROGRAMS / "reborn.py", "1", log, options=("-F", "1999", "-m", "32M", "--no-native"))
     right, unknown = check(pysym(trace, "--format", "ndjson"), [log])
-    assert right["f"] > 100
+    assert right["f"] > 100  # of more than 1,000
     # Where the buffer was full there was no room for what a function is called.
-    assert unknown <= 0.01 * right["f"] + 3 * accounts.read(PYSYM, trace).losses["code_ring_full"]
+    unexplained = unknown - 3 * accounts.read(PYSYM, trace).losses["code_ring_full"]
+    assert accounts.is_rare(unexplained, right["f"], 0.01), (unknown, right)
 
 
 def test_reborn_beside_an_interpreter(python, record, pysym, tmp_path):
@@ -121,7 +121,8 @@ def test_reborn_beside_an_interpreter(python, record, pysym, tmp_path):
                            capture_output=True, timeout=60, check=False)
     if probe.returncode:
         pytest.skip("this Python has no way to make an interpreter")
-    trace = record(python.path, PROGRAMS / "reborn.py", "4", log, "interpreters", options=("-F", "1999", "--no-native"))
+    trace = record(python.path, PROGRAMS / "reborn.py", "2", log, "interpreters",
+                   options=("-F", "1999", "-m", "32M", "--no-native"))
     right, unknown = check(pysym(trace, "--format", "ndjson"), [log, other])
-    assert all(right[letter] > 50 for letter in "fghi"), right
-    assert unknown <= 0.05 * sum(right.values())
+    assert all(right[letter] > 20 for letter in "fghi"), right
+    assert accounts.is_rare(unknown, sum(right.values()), 0.05), (unknown, right)

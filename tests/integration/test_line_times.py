@@ -6,10 +6,10 @@ beside what the interpreter itself counted.
 """
 import collections
 import json
-import math
 
 import pytest
 
+import chance
 from conftest import PYTHON
 
 WORK = "; ".join(["x = x * 5 & 1023"] * 8)
@@ -110,11 +110,11 @@ def compare(path, record, pysym, folder, cpu_seconds):
     own = collections.Counter({line["line"]: line["self_weight_ns"] + line["native_weight_ns"] for line in section["lines"]})
     period = event["weight_ns"] / event["samples"]
     ran, shown = sum(runs[n] for n in working), sum(own[n] for n in working) / period
-    assert shown > 100, (shown, own)  # the rate may have stepped down
+    assert shown > 50, (shown, own)  # the rate may have stepped down
     for number in working:
         share = runs[number] / ran
-        # Five standard deviations of samples that are drawn, and a fiftieth: lines of the same work cost not quite the same.
-        bound = 5 * math.sqrt(shown * share * (1 - share)) + shown / 50
+        # Chance, and a fiftieth: lines of the same work cost not quite the same.
+        bound = chance.of_share(shown, share) + shown / 50
         assert abs(own[number] / period - shown * share) <= bound, (path, number, own[number] / period, shown * share, bound)
     total = {line["line"]: line["total_weight_ns"] for line in section["lines"]}
     recursion = next(n for n in range(1, len(text)) if "self.recurse" in text[n - 1])

@@ -14,6 +14,7 @@ import time
 import pytest
 
 import accounts
+import chance
 from conftest import KINDS, PYCAP, PYSYM, ROOT, why_no_bpf
 
 pytestmark = pytest.mark.live
@@ -62,8 +63,8 @@ def summary(pysym, trace):
 
 
 @pytest.mark.parametrize("number, samples, share, good", [
-    (2, 792, 0.001, True), (8, 792, 0.001, False), (100, 100_000, 0.001, True), (160, 100_000, 0.001, False),
-    (20, 1000, 0.01, True), (30, 1000, 0.01, False), (1, 10, 0.001, True), (3, 10, 0.001, False)])
+    (9, 792, 0.001, True), (10, 792, 0.001, False), (156, 100_000, 0.001, True), (157, 100_000, 0.001, False),
+    (30, 1000, 0.01, True), (31, 1000, 0.01, False), (3, 10, 0.001, True), (4, 10, 0.001, False), (0, 0, 0.001, True)])
 def test_what_is_rare(number, samples, share, good):
     """The bound of the tests below: a few of a small recording are chance, the same share of a long one is not."""
     assert accounts.is_rare(number, samples, share) == good
@@ -89,17 +90,17 @@ def test_proportions(python, pycap, profile, tmp_path):
                 lines[frame.name][frame.line] += weight
     total = sum(weights.values())
     account = accounts.read(PYSYM, trace)
-    samples = total * account.weight_ns / account.sigma_ns ** 2  # as many equal ones tell as much
+    unit = min(account.weights)
     text = (PROGRAMS / "proportions.py").read_text().splitlines()
     for name, seconds in spent.items():
         share, truth = weights[name] / total, seconds / sum(spent.values())
-        # four standard deviations of a share of that many samples, what 10 ms of clock are worth, and ticks that are missing
-        bound = 4 * (truth * (1 - truth) / samples) ** 0.5 + 0.005 + account.skipped
+        # Chance, what the program does between two functions, and ticks that are missing.
+        bound = chance.of_weights(account.weights, truth) / total + 0.005 + account.skipped
         assert abs(share - truth) < bound, f"{name}: {share:.4f} sampled, {truth:.4f} spent"
         first = next(i for i, line in enumerate(text, 1) if line.startswith(f"def {name}"))
         entering = lines[name].pop(first, 0)  # a call begins there, for an instant
         assert set(lines[name]) == {first + 1}
-        assert accounts.is_rare(entering * samples / total, samples)
+        assert accounts.is_rare(entering / unit, total / unit)
 
 
 UNWIND = pytest.mark.parametrize("unwind", ["tables", "snapshot"])

@@ -8,27 +8,26 @@ import sys
 import pytest
 
 import accounts
-from conftest import PYSYM, ROOT, why_no_bpf
+from conftest import PYSYM, ROOT
 
 sys.path.insert(0, str(ROOT / "tests/tools"))
 import matrix  # noqa: E402
 
 
-@pytest.mark.live
+@pytest.mark.usefixtures("needs_bpf")
 @pytest.mark.parametrize("program", matrix.PROGRAMS, ids=lambda path: path.stem)
 def test_matrix(python, program, tmp_path):
-    why = why_no_bpf()
-    if why:
-        pytest.skip(why)
     trace = tmp_path / "t.bin"
     # A buffer that does not fill where pycap does not run for a while, also in the deepest recursion.
     told = matrix.record([python.path], program, 0.03, 1999, trace, "-m", "32M")
     result = matrix.compare(trace, told, program, *(["--sysroot", python.root] if python.root else []))
     assert not result.wrong, f"{len(result.wrong)} wrong, the first: {result.wrong[0]}"
-    # Those that were over when the process was known to be Python are told of, tick by tick: of each there are about 60.
-    first = list(matrix.told_chains(told)[0])[:len(result.missing)]
-    assert sorted(first) == result.missing and 20 * len(first) <= accounts.read(PYSYM, trace).early, \
-        f"never sampled: {result.missing}"
+    # A chain that was over when the process was known to be Python, or that fell into a time without ticks, is told of by its
+    # ticks: of each there are about 60.
+    account, names = accounts.read(PYSYM, trace), list(matrix.told_chains(told)[0])
+    late = [name for first, name in zip(names, [name for name in names if name in result.missing]) if first != name]
+    assert 20 * len(result.missing) <= account.missing and 20 * len(late) <= account.missing - account.early, \
+        f"never sampled: {result.missing}; {account.text()}"
     assert matrix.all_good([result._replace(missing=[])], of_few=True), result
 
 
@@ -52,8 +51,8 @@ def test_what_the_matrix_finds(verdict, got):
     assert matrix.judge_stack(got, CHAINS, LINES, "p.py") == verdict
 
 
-@pytest.mark.parametrize("number, samples, good", [(2, 792, True), (8, 792, False), (10, 1000, False), (100, 100_000, True),
-                                                   (160, 100_000, False)])
+@pytest.mark.parametrize("number, samples, good", [(9, 792, True), (10, 792, False), (11, 1000, False), (156, 100_000, True),
+                                                   (157, 100_000, False)])
 def test_what_the_matrix_lets_pass(number, samples, good):
     """A few of a small recording are chance; the same share of a long one is not."""
     result = matrix.Result(samples, samples, samples, samples, 0, 0, 0, [], [], [])

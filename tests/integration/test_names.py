@@ -31,7 +31,7 @@ def test_names(python, pysym, tmp_path):
     why = why_no_bpf()
     if why:
         pytest.skip(why)
-    trace, printed, _ = record_behind_gate(pysym, tmp_path, ["-q", "-F", "499"], python.path, PROGRAM, "0.1")
+    trace, printed, _ = record_behind_gate(pysym, tmp_path, ["-q", "-F", "999", "-m", "32M"], python.path, PROGRAM, "0.05")
     told = [json.loads(line) for line in printed.splitlines()]
     assert len(told) == 9 and any(";" in name and ";" in path for name, path, _ in told), told
 

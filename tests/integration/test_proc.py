@@ -14,9 +14,8 @@ import time
 import pytest
 
 import accounts
-from conftest import NO_CAPABILITIES, PYCAP, PYSYM, ROOT, formats, unprivileged, why_no_bpf
-
-pytestmark = pytest.mark.live
+import chance
+from conftest import NO_CAPABILITIES, PYCAP, PYSYM, ROOT, formats, record_behind_gate, unprivileged
 
 PROGRAMS = ROOT / "testdata/programs"
 DEBIAN = "/usr/bin/python3"
@@ -65,13 +64,12 @@ def profile(pysym, tmp_path):
 
 
 def shares(rows, names):
-    """Weight by function, and how many samples."""
-    weights, samples = collections.Counter(), 0
+    """Weight by function."""
+    weights = collections.Counter()
     for _, frames, weight in rows:
         for name in {f[0] for f in frames} & set(names):
             weights[name] += weight
-            samples += 1
-    return weights, samples
+    return weights
 
 
 def unseen_ns(trace, hz):
@@ -84,7 +82,8 @@ def unseen_ns(trace, hz):
 @pytest.mark.smoke
 def test_chains(python, record_proc, profile):
     """Every stack equals what the interpreter says of itself; no native and no kernel frame."""
-    trace, done = record_proc(python.path, PROGRAMS / "chains.py", "0.1")
+    seconds = 0.06
+    trace, done = record_proc(python.path, PROGRAMS / "chains.py", seconds)
     chains = {c["name"]: [tuple(f) for f in c["frames"]] for c in json.loads(done.stdout)}
     seen, marked = collections.Counter(), 0
     for _, frames, _ in profile(trace):
@@ -97,52 +96,63 @@ def test_chains(python, record_proc, profile):
         seen[name] += 1
         assert frames[:-1] == chains[name][:-1], name
         assert frames[-1][:2] == chains[name][-1][:2] and 2 <= frames[-1][2] <= 6
-    # Each spins for 0.1 s: one that fits into a time in which pycap had no CPU is not met. A sample stands for that time then.
-    late_ns = sum(s.weight for s in accounts.read(PYSYM, trace).samples if s.weight > 0.05e9)
-    assert len(chains) >= 10 and len(chains) - len(seen) <= 1 + late_ns / 0.1e9 and len(seen) >= 5, (seen, late_ns)
+    # In each there are 30 ticks: one that fits into a time in which pycap had no CPU is not met. A sample stands for that time
+    # then, or none does; or it was before the interpreter was found.
+    late_ns = sum(w for w in accounts.read(PYSYM, trace).weights if w > seconds / 2 * 1e9) + unseen_ns(trace, 499)
+    missing = [name for name in chains if name not in seen]
+    early = [name for first, name in zip(chains, missing) if first == name]
+    assert len(chains) >= 10 and len(missing) - len(early) <= late_ns / (seconds * 1e9) and len(seen) >= 5, (seen, late_ns)
     assert accounts.is_rare(marked, sum(seen.values()), 0.01), (marked, seen)
 
 
 def test_both_backends(record_proc, record, profile):
     """The shares of functions are the program's own, and those of the other backend."""
-    if why_no_bpf():
-        pytest.skip(why_no_bpf())
     seconds, rate = "2", "999"
     by_proc, done = record_proc(DEBIAN, PROGRAMS / "proportions.py", seconds, options=("-F", rate, "--backend", "proc"))
     spent = json.loads(done.stdout)
     by_bpf = record(DEBIAN, PROGRAMS / "proportions.py", seconds, options=("-F", rate))
-    proc, proc_samples = shares(profile(by_proc), spent)
-    bpf, bpf_samples = shares(profile(by_bpf), spent)
-    assert proc_samples > 100 and bpf_samples > 100
+    account, other = accounts.read(PYSYM, by_proc), accounts.read(PYSYM, by_bpf)
+    proc, bpf = shares(profile(by_proc), spent), shares(profile(by_bpf), spent)
     for name, own in spent.items():
-        truth = own / sum(spent.values())
-        a, b = proc[name] / sum(proc.values()), bpf[name] / sum(bpf.values())
-        # Samples of the proc backend weigh differently, which widens their spread; 10 ms of clock come on top.
-        effective = sum(proc.values()) ** 2 / sum(w * w for _, frames, w in profile(by_proc) if {f[0] for f in frames} & set(spent))
-        of_proc, of_bpf = truth * (1 - truth) / effective, truth * (1 - truth) / bpf_samples
-        assert abs(a - truth) < 5 * of_proc ** 0.5 + 0.005, (name, a, truth)
-        assert abs(a - b) < 5 * (of_proc + of_bpf) ** 0.5 + 0.01, (name, a, b)
+        truth, of_proc, of_bpf = own / sum(spent.values()), proc[name] / sum(proc.values()), bpf[name] / sum(bpf.values())
+        # Samples of the proc backend weigh differently, which widens their spread; and what the program does between functions.
+        proc_bound = chance.of_weights(account.weights, truth) / sum(proc.values()) + 0.005
+        bpf_bound = chance.of_weights(other.weights, truth) / sum(bpf.values()) + 0.005 + other.skipped
+        assert abs(of_proc - truth) < proc_bound, (name, of_proc, truth)
+        assert abs(of_proc - of_bpf) < proc_bound + bpf_bound, (name, of_proc, of_bpf)
 
 
-def test_weights_are_cpu_time(record_proc, profile):
+AT_WORK = """
+import os, sys, time
+def warm(): sum(range(20000))
+def work(): sum(range(600000))
+def rest(): time.sleep(0.02)
+while not os.path.exists(sys.argv[1]): warm()
+start = time.thread_time()
+for i in range(80):
+    work()
+    rest()
+print(time.thread_time() - start, time.process_time(), flush=True)
+os._exit(0)
+"""
+
+
+@pytest.mark.live
+def test_weights_are_cpu_time(pysym, profile, tmp_path):
     """What the samples weigh together is the CPU time of the program, however much of the time it waited."""
-    program = ("import os, resource, time\n"
-               "for i in range(120):\n"
-               "    sum(range(600000))\n"
-               "    time.sleep(0.02)\n"
-               "u = resource.getrusage(resource.RUSAGE_SELF)\n"
-               "print(u.ru_utime + u.ru_stime, flush=True)\n"
-               "os._exit(0)\n")
-    trace, done = record_proc(DEBIAN, "-c", program)
-    spent, lines = float(done.stdout), collections.Counter()
-    for _, frames, weight in profile(trace):
-        lines[frames[-1][2]] += weight / 1e9
-    total = sum(lines.values())
-    # Not sampled: the interpreter's start until it can be found, and what came after the last sample.
-    assert spent - 0.2 - unseen_ns(trace, 499) / 1e9 < total < spent + 0.02, (spent, lines)
+    trace, told, _ = record_behind_gate(pysym, tmp_path, ["-F", "499", "--backend", "proc"], DEBIAN, "-c", AT_WORK,
+                                        before=unprivileged())
+    working, spent = map(float, told.split())
+    weights = shares(profile(trace), ["warm", "work", "rest"])
+    # The first sample behind the gate may stand for time before it, and time behind the last one has none.
+    account = accounts.read(PYSYM, trace)
+    slack = max(account.weights) / 1e9
+    found = (weights["work"] + weights["rest"]) / 1e9
+    assert working - slack - unseen_ns(trace, 499) / 1e9 < found < working + slack, (working, found, account.text())
+    assert account.weight_ns / 1e9 < spent + 0.02, (spent, account.text())
     # The time before it began to sleep is not the sleep's. Where pycap gets no CPU until the program waits for one again, in the
     # same call, it cannot tell.
-    assert lines[3] > 0.5 * total and lines[4] < 0.4 * total, lines
+    assert weights["work"] > 0.5e9 * found and weights["rest"] < 0.4e9 * found, weights
 
 
 @pytest.mark.smoke
@@ -172,12 +182,12 @@ def test_waiting_threads(record_proc, profile, pysym):
                "for t in threads: t.start()\n"
                "for t in threads: t.join()\n")
     trace, _ = record_proc(DEBIAN, "-c", program)
-    weights, _ = shares(profile(trace), ["wait", "work"])
+    weights = shares(profile(trace), ["wait", "work"])
     assert weights["work"] > 0.3e9
     assert weights["wait"] < 0.05 * weights["work"], weights
 
 
-def test_children(python, record_proc, profile, pysym, tmp_path):
+def test_children(python, record_proc, profile, tmp_path):
     """
     Forked and executed children, multiprocessing both ways, one below a program that is not Python. CPU time belongs to
     the stack that is met next, and what comes after the last meeting to none, which is counted: so that a busy machine, where pycap comes
@@ -217,11 +227,27 @@ def test_children(python, record_proc, profile, pysym, tmp_path):
                       "        pool.join()\n")
     trace, _ = record_proc(python.path, script, options=("-F", "199", "--backend", "proc"))
     functions = ["forked", "executed", "pooled", "spawned"]
-    weights, _ = shares(profile(trace), functions)
+    weights = shares(profile(trace), functions)
     assert len(weights) == 4 and max(weights.values()) < 0.6e9, weights
     assert sum(max(0, 0.4e9 - weights[function]) for function in functions) <= unseen_ns(trace, 199), weights
-    alone, _ = record_proc(python.path, script, options=("-F", "199", "--backend", "proc", "-i"))
-    assert not shares(profile(alone), functions)[0]
+
+
+def test_children_left_out(record_proc, profile):
+    """-i records the program alone."""
+    program = ("import os, time\n"
+               "def burn():\n"
+               "    end = time.thread_time() + 0.3\n"
+               "    while time.thread_time() < end: sum(range(1000))\n"
+               "def own(): burn()\n"
+               "def forked(): burn()\n"
+               "child = os.fork()\n"
+               "if not child:\n"
+               "    forked()\n"
+               "    os._exit(0)\n"
+               "os.waitpid(child, 0)\n"
+               "own()\n")
+    trace, _ = record_proc(DEBIAN, "-c", program, options=("-F", "199", "--backend", "proc", "-i"))
+    assert set(shares(profile(trace), ["own", "forked"])) == {"own"}
 
 
 def test_replaced_image(record_proc, profile):
@@ -237,10 +263,10 @@ def test_replaced_image(record_proc, profile):
                f"     ' time.sleep({rest})')\n"
                "globals()[f'image_{n}']()\n"
                "if n: os.execv(sys.executable, [sys.executable, '-c', sys.argv[2], str(n - 1), sys.argv[2]])\n")
-    trace, _ = record_proc(DEBIAN, "-c", program, "9", program)
-    names = [f"image_{n}" for n in range(10)]
-    weights, _ = shares(profile(trace), names)
-    assert len(weights) >= 8 and max(weights.values()) < 0.15e9, weights
+    trace, _ = record_proc(DEBIAN, "-c", program, "5", program)
+    names = [f"image_{n}" for n in range(6)]
+    weights = shares(profile(trace), names)
+    assert weights and max(weights.values()) < 0.15e9, weights
     assert sum(max(0, 0.05e9 - weights[name]) for name in names) <= unseen_ns(trace, 499), weights
 
 
@@ -254,7 +280,7 @@ def test_fast_changes(python, apart, record_proc, profile, pysym):
         if len(cpus) < 2 or not shutil.which("taskset"):
             pytest.skip("needs two CPUs and taskset")
         before, inside = [*before, "taskset", "-c", str(cpus[0])], ["taskset", "-c", str(cpus[1])]
-    trace, _ = record_proc(*inside, python.path, PROGRAMS / "pairs.py", "1.5", options=("-F", "999", "--backend", "proc"),
+    trace, _ = record_proc(*inside, python.path, PROGRAMS / "pairs.py", "1", options=("-F", "999", "--backend", "proc"),
                            before=before)
     whole = torn = 0
     for _, frames, _ in profile(trace):
@@ -267,7 +293,7 @@ def test_fast_changes(python, apart, record_proc, profile, pysym):
         whole += bool(inner) and "[torn]" not in names
         for i in inner:
             assert names[i - 1] == names[i].replace("_inner", "_outer"), names
-    assert apart or whole > 20
+    assert apart or whole
     # Neighbours with one stack are one sample of speedscope's.
     script = pysym(trace, "--format", "perf-script").stdout
     torn, all_samples = script.count(" [torn] ([unknown])\n"), script.count(" task-clock: \n")
@@ -277,12 +303,12 @@ def test_fast_changes(python, apart, record_proc, profile, pysym):
     if apart:
         assert torn
     else:
-        assert torn <= 0.01 * all_samples + 1, text
+        assert accounts.is_rare(torn, all_samples, 0.01), text
 
 
 def test_reuse(record_proc, profile):
     """A code object's address is used again and again: never another function's name."""
-    trace, _ = record_proc(DEBIAN, PROGRAMS / "reuse.py", "2", options=("-F", "999", "--backend", "proc"))
+    trace, _ = record_proc(DEBIAN, PROGRAMS / "reuse.py", "1", options=("-F", "999", "--backend", "proc"))
     right = 0
     for _, frames, _ in profile(trace):
         for function, file, line in frames:
@@ -291,7 +317,7 @@ def test_reuse(record_proc, profile):
                 n = int(match[1])
                 assert file == f"<file {n}>" and line - n % 50000 in (1, 2), (function, file, line)
                 right += 1
-    assert right > 50
+    assert right > 20
 
 
 def test_shares_are_of_time(record_proc, pysym):
@@ -372,10 +398,11 @@ def test_pytest(record_proc, profile, tmp_path):
                                          "def test_good():\n    assert slow()\ndef test_bad():\n    assert not slow()\n")
     trace, done = record_proc(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", tmp_path / "test_it.py", status=1)
     assert "1 failed, 1 passed" in done.stdout
-    weights, _ = shares(profile(trace), ["slow", "test_good", "test_bad"])
+    weights = shares(profile(trace), ["slow", "test_good", "test_bad"])
     assert weights["slow"] > 0.1e9 and weights["test_good"] and weights["test_bad"]
 
 
+@pytest.mark.live
 def test_signals(pysym, tmp_path):
     """The end of pycap is told to the command, whose own end counts."""
     program = ("import signal, sys, time\n"
@@ -386,13 +413,17 @@ def test_signals(pysym, tmp_path):
     process = subprocess.Popen([*unprivileged(), PYCAP, "record", "--backend", "proc", "-o", trace, "--", DEBIAN, "-c", program],
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout.readline() == "ready\n"
-    time.sleep(0.5)
+    deadline = time.monotonic() + 120
+    while not (accounts.is_begun(trace) and accounts.read(PYSYM, trace).samples):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
     process.send_signal(signal.SIGTERM)
     out, message = process.communicate(timeout=300)
     assert out == "told\n" and "Recorded" in message and process.returncode == 3
     assert re.search(r"duration .*, ended by", pysym(trace, "--format", "summary", "-v").stdout)
 
 
+@pytest.mark.live
 def test_pid(pysym, tmp_path, profile):
     """A process that runs already: what it spent before is not in the trace, and its end ends the recording."""
     program = "import sys, time\nsum(range(50_000_000))\nprint('ready', flush=True)\nsys.stdin.readline()\n" \
@@ -423,7 +454,8 @@ def test_pid(pysym, tmp_path, profile):
         target.communicate()
     rows = profile(trace)
     total = sum(weight for _, _, weight in rows)
-    assert 0.5e9 < shares(rows, ["later"])[0]["later"] <= total < 1.2e9
+    later, slack = shares(rows, ["later"])["later"], max(accounts.read(PYSYM, trace).weights) + unseen_ns(trace, 499)
+    assert 0.95e9 - slack < later <= total < 1.2e9
 
 
 def test_not_permitted(place):
@@ -449,6 +481,7 @@ def nobody(place):
     return copy
 
 
+@pytest.mark.live
 def test_nobody(place, profile):
     """A real user without any right."""
     if os.geteuid():
@@ -461,13 +494,13 @@ def test_nobody(place, profile):
     shutil.copy(PROGRAMS / "chains.py", script)
     script.chmod(0o644)
     done = subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", *NO_CAPABILITIES[1:], program, "record", "-F", "199",
-                           "-o", home / "t.bin", "--", DEBIAN, script, "0.15"],
+                           "-o", home / "t.bin", "--", DEBIAN, script, "0.03"],
                           capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     assert "only Python frames are recorded" in done.stderr
     assert (home / "t.bin").stat().st_uid == 65534 and (home / "t.bin").stat().st_mode & 0o777 == 0o600
     names = {f[0] for _, frames, _ in profile(home / "t.bin") for f in frames}
-    assert "recurse" in names and "spin_nested" in names
+    assert "main" in names and any(name.startswith("spin_") for name in names), names
 
 
 def test_short_lived(record_proc, pysym, profile):

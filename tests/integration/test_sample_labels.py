@@ -3,11 +3,14 @@
 import collections
 import json
 import re
+import subprocess
+import time
 
 import pytest
 
 import accounts
-from conftest import PYSYM, ROOT, why_no_bpf
+import chance
+from conftest import PYCAP, PYSYM, ROOT, why_no_bpf
 
 pytestmark = pytest.mark.live
 
@@ -48,29 +51,42 @@ def test_gil(python, run, folded, pysym):
     everything = counts(folded(trace), "in_")
     held = counts(folded(trace, "--gil"), "in_")
     assert set(everything) == {name[3:] for name in spent}
-    # Other than sampled: the moments of a hand-over. 2.7 lets go of it every hundred instructions. And chance: 4 sigma.
+    # Other than sampled: the moments of a hand-over. 2.7 lets go of it every hundred instructions.
     slack = 0.1 if python.version == (2, 7) else 0.03
     for name, samples in everything.items():
-        wrong = (samples - held[name] if name in ("python", "pydll") else held[name]) / samples
-        assert wrong < slack + 4 * (slack * (1 - slack) / samples) ** 0.5, f"{name}: {wrong} of {samples}"
+        wrong = samples - held[name] if name in ("python", "pydll") else held[name]
+        assert accounts.is_rare(wrong, samples, slack), f"{name}: {wrong} of {samples}"
     total = sum(everything.values())
     truth = (spent["in_python"] + spent["in_pydll"]) / sum(spent.values())
-    bound = 4 * (truth * (1 - truth) / total) ** 0.5 + slack + accounts.read(PYSYM, trace).skipped
+    bound = chance.of_share(total, truth) / total + slack + accounts.read(PYSYM, trace).skipped
     assert abs(sum(held.values()) / total - truth) < bound
     known = re.search(r"^  held the GIL +([\d,]+) samples of ([\d,]+), ", pysym(trace, "-f", "summary", "-v").stdout, re.M)
     assert known and int(known[1].replace(",", "")) >= sum(held.values())
 
 
-def test_thread_names(python, run, folded):
-    trace, printed = run(python, "thread_names.py", "2")
-    names = json.loads(printed)
-    seen = collections.defaultdict(collections.Counter)
-    for frames, count in folded(trace, "--threads"):
-        function = next((m[1] for m in (re.match(r"only_in_(\w+) \(", f) for f in frames) if m), None)
-        if function:
-            seen[function][frames[0].rsplit("-", 1)[0]] += count
-    # A name of the thread's end stands for all of its samples.
-    assert {f: set(n) for f, n in seen.items()} == {f: {n} for f, n in names.items()}
+@pytest.mark.usefixtures("needs_bpf")
+def test_thread_names(python, folded, tmp_path):
+    trace, gate = tmp_path / "t.bin", tmp_path / "gate"
+
+    def found():
+        seen = collections.defaultdict(set)
+        for frames, _ in folded(trace, "--threads") if accounts.is_begun(trace) else []:
+            function = next((m[1] for m in (re.match(r"only_in_(\w+) \(", f) for f in frames) if m), None)
+            if function:
+                seen[function].add(frames[0].rsplit("-", 1)[0])
+        return seen
+
+    with subprocess.Popen([PYCAP, "record", "-F", "999", "-o", trace, "--", python.path, PROGRAMS / "thread_names.py", "2", gate],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as recorder:
+        names = {function: {name} for function, name in json.loads(recorder.stdout.readline()).items()}
+        # Names are read again and again while a thread is sampled; one of its end stands for all of its samples.
+        deadline = time.monotonic() + 120
+        while found() != names and time.monotonic() < deadline:
+            time.sleep(0.2)
+        gate.touch()
+        _, said = recorder.communicate(timeout=300)
+    assert recorder.returncode == 0, said
+    assert found() == names
 
 
 def test_subinterpreters(python, run, folded, pysym):
@@ -95,7 +111,8 @@ def test_subinterpreters(python, run, folded, pysym):
     if python.version >= (3, 12):  # each has a GIL of its own
         held = counts(folded(trace, "--gil"), "in_")
         for name in ("main", "other"):
-            assert held[name] > 0.95 * sum(where[name].values())
+            samples = sum(where[name].values())
+            assert accounts.is_rare(samples - held[name], samples, 0.03), (name, samples, held)
 
 
 @pytest.mark.smoke
@@ -126,11 +143,12 @@ def test_tasks(python, run, folded, pysym):
         else:
             assert name in allowed[function]
         (seen if name else outside)[name] += count
-    assert set(seen) == set(spent) and outside[None] > 50, (seen, outside)
+    assert set(seen) == set(spent) and outside[None] > 20, (seen, outside)
     total, truth = sum(seen.values()), sum(spent.values())
     assert accounts.is_rare(marked, total), (marked, total)
     skipped = accounts.read(PYSYM, trace).skipped
     for name, seconds in spent.items():
         share = seconds / truth
-        assert abs(seen[name] / total - share) < 4 * (share * (1 - share) / total) ** 0.5 + 0.02 + skipped, name
+        # Besides chance what the tasks do between their clocks' readings: asyncio's own.
+        assert abs(seen[name] / total - share) < chance.of_share(total, share) / total + 0.02 + skipped, name
     assert "asyncio task" in pysym(trace, "-f", "summary", "-v").stdout

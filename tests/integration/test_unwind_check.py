@@ -10,7 +10,7 @@ import subprocess
 import pytest
 
 from accounts import is_rare
-from conftest import ROOT
+from conftest import PYTHON, ROOT
 
 MIX = ROOT / "testdata/programs/mix.py"
 LABELS = {"identical": "same", "identical up to the snapshot's end": "cut",
@@ -60,10 +60,10 @@ def native(tmp_path_factory):
 @pytest.mark.parametrize("part", ["json", "regex", "zlib", "hashes", "callbacks", "signals_c", "c_code"])
 def test_agrees(python, part, native, record, pysym, monkeypatch):
     monkeypatch.setenv("MIX_NATIVE", str(native))
-    trace = record(python.path, MIX, part, "1", options=("-F", "499", "--unwind", "both"))
-    done = pysym(trace, "--format", "unwind-check")
-    assert done.returncode == 0, done.stderr
+    trace = record(python.path, MIX, part, "0.6", options=("-F", "499", "-m", "32M", "--unwind", "both"))
+    done = pysym(trace, "--format", "unwind-check", "--strict")
     rows, compared = numbers(done.stdout)
+    assert done.returncode == (3 if any(rows["different"].values()) else 0), done.stderr
     assert compared > 50, done.stdout
     for witness in WITNESSES:
         # How long the sampler takes to know a process is a matter of the machine.
@@ -73,16 +73,16 @@ def test_agrees(python, part, native, record, pysym, monkeypatch):
         explained = returning(done.stdout)[witness] if part == "signals_c" else 0
         assert is_rare(explained, comparable, 0.03), done.stdout
         assert is_rare(rows["different"][witness] - beyond(done.stdout)[witness] - explained, comparable), done.stdout
-    strict = pysym(trace, "--format", "unwind-check", "--strict")
-    assert strict.returncode == (3 if any(rows["different"].values()) else 0)
-    assert strict.stdout == done.stdout
+    if part == "json":
+        plain = pysym(trace, "--format", "unwind-check")
+        assert (plain.returncode, plain.stdout) == (0, done.stdout), plain.stderr
     # All other formats take the stack and leave the snapshot alone.
     assert "unwound from snapshots" not in pysym(trace, "--format", "summary", "-v").stdout
 
 
 @pytest.mark.parametrize("unwind", ["tables", "snapshot"])
-def test_nothing_to_compare(python, unwind, record, pysym):
-    trace = record(python.path, "-c", "sum(range(10**7))", options=("-F", "199", "--unwind", unwind))
+def test_nothing_to_compare(unwind, record, pysym):
+    trace = record(PYTHON, "-c", "sum(range(10**7))", options=("-F", "199", "--unwind", unwind))
     done = pysym(trace, "--format", "unwind-check")
     assert done.returncode == 1
     assert "pycap record --unwind both" in done.stderr

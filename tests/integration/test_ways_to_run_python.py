@@ -54,9 +54,9 @@ def check(trace, text, names, sysroot=None, expected=None):
     # At 499 Hz 0.1 s are 50; up to 3.6 the spinners' clock is that of all threads together.
     expected = names if expected is None else expected
     lacking = [name for name in expected if not right["spin_" + name]]
-    # What was over when its process was known to be Python is told of as that, tick by tick.
-    assert not lacking or 45 * len(lacking) <= accounts.read(PYSYM, trace).early, (lacking, right)
-    assert right.total() >= 5 * len(expected), right
+    # What was over when its process was known to be Python is told of as that, tick by tick; so are ticks that were skipped.
+    account = accounts.read(PYSYM, trace)
+    assert 25 * len(lacking) <= account.missing and len(lacking) <= len(expected) / 2, (lacking, right, account.text())
 
 
 @pytest.fixture
