@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The output formats: golden texts, and one test for each way in which a consumer is known to lose data. */
+/* Names, numbers and sums at their ends in folded, speedscope and perf-script, and what holds of every format. test_formats_golden.c has the rest. */
 #include <sys/resource.h>
 
 #include "formats/emit/names.h"
@@ -13,113 +13,7 @@ static void setup_frame(struct synthetic *s, uint32_t frame)
     sample(s, 0, synthetic_stack(s, EMIT_NO_STACK, frame));
 }
 
-/* ---- golden texts ---- */
-
-TEST(folded_golden)
-{
-    struct synthetic s = {0};
-
-    setup_small(&s);
-    expect(&s, "folded", plain,
-           "python3-100;<module> (x.py:1);C.run (x.py:42);memcpy;do_syscall_64_[k] 3\n"
-           "python3-100;<module> (x.py:1);C.run (x.py:43) 1\n"
-           "python3-100;[torn] 1\n");
-    struct emit_options threads = plain;
-    threads.threads = true;
-    expect(&s, "folded", threads,
-           "python3-100;MainThread-101;<module> (x.py:1);C.run (x.py:42);memcpy;do_syscall_64_[k] 2\n"
-           "python3-100;MainThread-101;<module> (x.py:1);C.run (x.py:43) 1\n"
-           "python3-100;worker-102;<module> (x.py:1);C.run (x.py:42);memcpy;do_syscall_64_[k] 1\n"
-           "python3-100;worker-102;[torn] 1\n");
-    synthetic_deinit(&s);
-}
-
-TEST(speedscope_golden)
-{
-    struct synthetic s = {0};
-
-    setup_small(&s);
-    expect(&s, "speedscope", by_thread,
-           "{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\"name\":\"test\","
-           "\"exporter\":\"pysym test\",\"activeProfileIndex\":0,\n"
-           "\"shared\":{\"frames\":[\n"
-           "{\"name\":\"<module> (x.py:1)\",\"file\":\"/srv/x.py\",\"line\":1},\n"
-           "{\"name\":\"C.run (x.py:43)\",\"file\":\"/srv/x.py\",\"line\":43},\n"
-           "{\"name\":\"C.run (x.py:42)\",\"file\":\"/srv/x.py\",\"line\":42},\n"
-           "{\"name\":\"memcpy\",\"file\":\"/usr/lib/libc.so.6\"},\n"
-           "{\"name\":\"do_syscall_64_[k]\",\"file\":\"[kernel.kallsyms]\"},\n"
-           "{\"name\":\"[torn]\"}\n"
-           "]},\n"
-           "\"profiles\":[\n"
-           "{\"type\":\"sampled\",\"name\":\"python3-100 MainThread 101\",\"unit\":\"nanoseconds\","
-           "\"startValue\":0,\"endValue\":30000000,\n"
-           "\"samples\":[[0,2,3,4],[0,1]],\n"
-           "\"weights\":[20000000,10000000]},\n"
-           "{\"type\":\"sampled\",\"name\":\"python3-100 worker 102\",\"unit\":\"nanoseconds\","
-           "\"startValue\":0,\"endValue\":20000000,\n"
-           "\"samples\":[[0,2,3,4],[5]],\n"
-           "\"weights\":[10000000,10000000]}\n"
-           "]}\n");
-    synthetic_deinit(&s);
-}
-
-TEST(perf_script_golden)
-{
-    struct synthetic s = {0};
-
-    setup_small(&s);
-    s.samples.data[1] = s.samples.data[4];
-    s.samples.count = 2;
-    expect(&s, "perf-script", plain,
-           "python3      100/101     [003]    10.000001:          1 cpu-clock: \n"
-           "\tffffffff81000000 do_syscall_64+0x5c ([kernel.kallsyms])\n"
-           "\t    7f0000001000 memcpy+0x12 (/usr/lib/libc.so.6)\n"
-           "\t               0 py::C.run:/srv/x.py:42 (/usr/bin/python3.12)\n"
-           "\t               0 py::<module>:/srv/x.py:1 (/usr/bin/python3.12)\n"
-           "\n"
-           "python3      100/102     [003]    10.040001:          1 cpu-clock: \n"
-           "\t               0 [torn] ([unknown])\n"
-           "\n");
-    synthetic_deinit(&s);
-}
-
-/* ---- options ---- */
-
-TEST(options)
-{
-    struct synthetic s = {0};
-    struct emit_options o = plain;
-
-    setup_small(&s);
-    o.columns = true;
-    assert_true(contains(&s, "folded", o, "C.run (x.py:42:9);"));
-    assert_true(contains(&s, "speedscope", o, "\"line\":42,\"col\":9}"));
-    assert_true(contains(&s, "perf-script", o, "py::C.run:/srv/x.py:42:9 ("));
-    o = plain;
-    o.full_paths = true;
-    assert_true(contains(&s, "folded", o, "C.run (/srv/x.py:42);"));
-    synthetic_deinit(&s);
-}
-
-/* Frames without lines, as --nolineno makes them, and with the line of their function, as --function does. */
-TEST(frames_without_lines_of_their_own)
-{
-    struct synthetic s = {0};
-    struct emit_options o = plain;
-
-    setup_one(&s);
-    uint32_t lines[] = {0, 9, 20};
-    for (int i = 0; i < 3; i++)
-        sample(&s, 0,
-               synthetic_stack(&s, EMIT_NO_STACK, synthetic_python(&s, "<lambda>", "/x.py", lines[i], 0, lines[i])));
-    o.columns = true;
-    expect(&s, "folded", o,
-           "python3-100;<lambda> (x.py) 1\npython3-100;<lambda> (x.py:20) 1\npython3-100;<lambda> (x.py:9) 1\n");
-    assert_true(contains(&s, "speedscope", o, "{\"name\":\"<lambda> (x.py)\",\"file\":\"/x.py\"}"));
-    assert_true(contains(&s, "perf-script", o, "py::<lambda>:/x.py ("));
-    assert_true(contains(&s, "perf-script", o, "py::<lambda>:/x.py:9 ("));
-    synthetic_deinit(&s);
-}
+/* ---- names of files ---- */
 
 TEST(short_paths)
 {
@@ -183,29 +77,6 @@ TEST(folded_number_at_the_end)
         assert_true(contains(&s, "perf-script", plain, frame));
         synthetic_deinit(&s);
     }
-}
-
-TEST(folded_separators_and_controls)
-{
-    struct synthetic s = {0};
-
-    setup_frame(&s, synthetic_python(&s, "a;b\nc\r\x1b[1m\xc2\x85\xe2\x80\xa8", "x;y.py", 1, 0, 0));
-    s.processes.data[0].comm = s.processes.data[0].name = "my;app 1\n";
-    expect(&s, "folded", plain, "my:app_1_-100;a:b_c__[1m__ (x:y.py:1) 1\n");
-    synthetic_deinit(&s);
-}
-
-/* Text that turns the direction or is invisible is shown as such; what a page would obey does not stand in JSON. */
-TEST(misleading_names)
-{
-    struct synthetic s = {0};
-
-    setup_frame(&s, synthetic_python(&s, "a\xe2\x80\xae" "b\xe2\x80\x8b</script><!-- c", "x.py", 1, 0, 0));
-    assert_true(contains(&s, "folded", plain, ";a_b_</script><!-- c (x.py:1) 1\n"));
-    assert_true(contains(&s, "perf-script", plain, "py::a_b_</script><!-- c:"));
-    assert_true(contains(&s, "top", plain, "a_b_</script><!-- c"));
-    assert_true(contains(&s, "speedscope", plain, "\"a_b_<\\/script>\\u003c!-- c (x.py:1)\""));
-    synthetic_deinit(&s);
 }
 
 /* Firefox makes that many samples of a count. */
@@ -346,32 +217,6 @@ static int compare_lines(const void *a, const void *b)
 }
 
 /* In the order of whole lines, not of frames: ' ' sorts before ';'. */
-/* What is counted is shown by its counts, even where all samples weigh the same; page faults as bytes. */
-TEST(counted_events)
-{
-    struct synthetic s = {0};
-
-    setup_frame(&s, synthetic_mark(&s, "f"));
-    synthetic_event(&s, "page-faults", "bytes", false);
-    s.events.data[1].is_bytes = s.events.data[1].is_counted = true;
-    synthetic_event(&s, "context-switches", "switches", false);
-    s.events.data[2].is_counted = true;
-    for (int i = 0; i < 2; i++) {
-        synthetic_sample(&s, (struct emit_sample){.time_ns = 1, .value = 65536, .faults = 16, .event = 1});
-        synthetic_sample(&s, (struct emit_sample){.time_ns = 1, .value = 16, .event = 2});
-    }
-    expect(&s, "folded", plain,
-           "context-switches;python3-100;f 32\ncpu-clock;python3-100;f 1\npage-faults;python3-100;f 131072\n");
-    assert_true(contains(&s, "top", plain, "2 samples of page-faults: 128.0 KiB\n"));
-    assert_true(contains(&s, "top", plain, "2 samples of context-switches: 32 switches\n"));
-    assert_true(contains(&s, "perf-script", plain, ":         16 page-faults: \n"));
-    assert_true(contains(&s, "perf-script", plain, ":         16 context-switches: \n"));
-    assert_true(contains(&s, "perf-script", plain, ":          1 cpu-clock: \n"));
-    assert_true(contains(&s, "speedscope", plain, "page-faults\",\"unit\":\"bytes\",\"startValue\":0,\"endValue\":131072"));
-    assert_true(contains(&s, "speedscope", plain, "context-switches\",\"unit\":\"none\",\"startValue\":0,\"endValue\":32"));
-    synthetic_deinit(&s);
-}
-
 TEST(folded_is_sorted)
 {
     static const char *const names[] = {"foo", "foo bar", "foo!", "foo <x>", "foo;", "f", "\xc3\xa9", "foo 1x", "foo:"};
@@ -409,58 +254,16 @@ TEST(folded_is_sorted)
     synthetic_deinit(&s);
 }
 
-/* Counts of different events do not add up to anything: they stay apart. */
-TEST(several_events)
-{
-    struct synthetic s = {0};
-
-    setup_frame(&s, synthetic_python(&s, "f", "x.py", 1, 0, 0));
-    synthetic_event(&s, "page-faults", "", false);
-    sample(&s, 0, 0);
-    s.samples.data[1].event = 1;
-    s.samples.data[1].value = 5;
-    expect(&s, "folded", plain, "cpu-clock;python3-100;f (x.py:1) 1\npage-faults;python3-100;f (x.py:1) 1\n");
-    assert_true(contains(&s, "speedscope", by_thread, "\"python3-100 MainThread 101 cpu-clock\",\"unit\":\"nanoseconds\""));
-    assert_true(contains(&s, "speedscope", by_thread,
-                         "\"python3-100 MainThread 101 page-faults\",\"unit\":\"none\","
-                         "\"startValue\":0,\"endValue\":5,"));
-    assert_true(contains(&s, "top", plain, "1 sample of page-faults: 5 page-faults\n"));
-    /* One event that is not time: its name still tells the unit. */
-    s.samples.data[0] = s.samples.data[1];
-    s.samples.count = 1;
-    expect(&s, "folded", plain, "python3-100;f (x.py:1) 1\n");
-    assert_true(contains(&s, "speedscope", by_thread, "\"python3-100 MainThread 101 page-faults\",\"unit\":\"none\""));
-    synthetic_deinit(&s);
-}
-
-TEST(unknown_names)
+/* One event that is no time: its name tells the unit. */
+TEST(event_without_unit)
 {
     struct synthetic s = {0};
 
     setup_one(&s);
-    uint32_t stack = synthetic_stack(&s, EMIT_NO_STACK, synthetic_native(&s, "", "/usr/lib/libfoo.so", 1, 0));
-    stack = synthetic_stack(&s, stack, synthetic_native(&s, "", "[vdso]", 2, 0));
-    stack = synthetic_stack(&s, stack, synthetic_native(&s, "", "/tmp/perf-100.map", 7, 0));
-    stack = synthetic_stack(&s, stack, synthetic_native(&s, "", "/tmp/perf-x.map", 8, 0));
-    stack = synthetic_stack(&s, stack, synthetic_native(&s, "", "", 3, 0));
-    stack = synthetic_stack(&s, stack, synthetic_python(&s, "", "/x.py", 4, 0, 0));
-    stack = synthetic_stack(&s, stack, synthetic_python(&s, "", "", 0, 0, 0));
-    stack = synthetic_stack(&s, stack, synthetic_kernel(&s, "", "", 5, 0));
-    sample(&s, 0, stack);
-    s.processes.data[0].comm = s.processes.data[0].name = "";
-    expect(&s, "folded", plain,
-           "unknown-100;[libfoo.so];[vdso];[jit];[perf-x.map];[unknown];[unknown] (x.py:4);[unknown];[unknown]_[k] 1\n");
-    expect(&s, "perf-script", plain,
-           "unknown      100/101     [003]    10.000001:          1 cpu-clock: \n"
-           "\t               5 [unknown] ([kernel.kallsyms])\n"
-           "\t               0 py::[unknown] (/usr/bin/python3.12)\n"
-           "\t               0 py::[unknown]:/x.py:4 (/usr/bin/python3.12)\n"
-           "\t               3 [unknown] ([unknown])\n"
-           "\t               8 [unknown] (/tmp/perf-x.map)\n"
-           "\t               7 [unknown] (/tmp/perf-100.map)\n"
-           "\t               2 [unknown] (vdso)\n"
-           "\t               1 [unknown] (/usr/lib/libfoo.so)\n"
-           "\n");
+    weighed(&s, synthetic_event(&s, "page-faults", "", false), named(&s, "f"), 5);
+    expect(&s, "folded", plain, "python3-100;f 1\n");
+    assert_true(contains(&s, "speedscope", by_thread, "\"python3-100 MainThread 101 page-faults\",\"unit\":\"none\""));
+    assert_true(contains(&s, "top", plain, "1 sample of page-faults: 5 page-faults\n"));
     synthetic_deinit(&s);
 }
 
@@ -595,104 +398,7 @@ TEST(speedscope_bad_temporary_folder)
     synthetic_deinit(&s);
 }
 
-/* Native frames of a function are one frame, whatever the line: frames are told apart by their number. */
-TEST(speedscope_native_lines_do_not_split)
-{
-    struct synthetic s = {0};
-
-    setup_one(&s);
-    for (uint32_t line = 1; line < 4; line++)
-        sample(&s, 0,
-               synthetic_stack(&s, EMIT_NO_STACK,
-                               synthetic_frame(&s, (struct emit_frame){.kind = EMIT_NATIVE,
-                                                                       .function = "memcpy",
-                                                                       .file = "/build/memcpy.c",
-                                                                       .line = line,
-                                                                       .module = "/libc.so",
-                                                                       .address = line})));
-    assert_true(contains(&s, "speedscope", plain, "[\n{\"name\":\"memcpy\",\"file\":\"/build/memcpy.c\"}\n]"));
-    assert_true(contains(&s, "speedscope", plain, "\"samples\":[[0]],\n\"weights\":[30000000]"));
-    synthetic_deinit(&s);
-}
-
-/* A function of a built-in module says which, but not where readers of perf-script look names up. */
-TEST(builtin_modules)
-{
-    struct synthetic s = {0};
-
-    setup_one(&s);
-    sample(&s, 0,
-           synthetic_stack(&s, EMIT_NO_STACK,
-                           synthetic_frame(&s, (struct emit_frame){.kind = EMIT_NATIVE,
-                                                                   .function = "r_object",
-                                                                   .builtin = "marshal",
-                                                                   .file = "Python/marshal.c",
-                                                                   .line = 7,
-                                                                   .module = "/bin/python3",
-                                                                   .address = 0x40})));
-    assert_true(contains(&s, "folded", plain, ";r_object (marshal) 1\n"));
-    assert_true(contains(&s, "speedscope", plain, "{\"name\":\"r_object (marshal)\",\"file\":\"Python/marshal.c\"}"));
-    assert_true(contains(&s, "perf-script", plain, "40 r_object+0x0 (/bin/python3)\n"));
-    struct emit_options by_line = plain;
-    by_line.by = EMIT_BY_LINE;
-    assert_true(contains(&s, "top", by_line, " r_object (marshal.c:7)\n"));
-    synthetic_deinit(&s);
-}
-
 /* ---- perf-script: traps ---- */
-
-/* stackcollapse drops the last sample without it, speedscope wants it to be truly empty. */
-TEST(perf_ends_with_empty_lines)
-{
-    struct synthetic s = {0};
-
-    setup_small(&s);
-    char *text = emit(&s, "perf-script", plain);
-    size_t len = strlen(text), empty = 0;
-    assert_string_equal(text + len - 2, "\n\n");
-    for (const char *p = text; (p = strstr(p, "\n\n")); p += 2)
-        empty++;
-    assert_int_equal(empty, s.samples.count);
-    free(text);
-    synthetic_deinit(&s);
-}
-
-/* Headers never start with white space, frames always do, leaf first; nothing else is there. */
-TEST(perf_lines)
-{
-    struct synthetic s = {0};
-    char *save = NULL;
-    size_t headers = 0;
-
-    synthetic_demo(&s, 500);
-    char *text = emit(&s, "perf-script", plain);
-    for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
-        unsigned pid, tid, cpu, period;
-        unsigned long sec, usec;
-        unsigned long long address;
-        char comm[64], event[32], symbol[400];
-        if (line[0] == '\t') {
-            assert_int_equal(sscanf(line, "\t%llx %399[^\n]", &address, symbol), 2);
-            char *binary = strrchr(symbol, '(');
-            assert_non_null(binary);
-            assert_true(binary[-1] == ' ');
-            assert_null(strchr(binary, ' '));
-            assert_ptr_equal(strchr(binary, ')'), binary + strlen(binary) - 1);
-            assert_true(symbol[0] != '(');
-            assert_null(strstr(symbol, "->"));
-            continue;
-        }
-        assert_int_equal(
-            sscanf(line, "%63s  %u/%u [%u] %lu.%6lu: %u %31s", comm, &pid, &tid, &cpu, &sec, &usec, &period, event), 8);
-        assert_memory_equal(line + strlen(comm), "  ", 2);
-        assert_int_equal(period, 1);
-        assert_string_equal(event, "cpu-clock:");
-        headers++;
-    }
-    assert_int_equal(headers, 500);
-    free(text);
-    synthetic_deinit(&s);
-}
 
 /* One letter, or a number inside, breaks parsers; '#' makes a comment, '{' at the start JSON. */
 TEST(perf_comm)
@@ -762,91 +468,7 @@ TEST(perf_symbols)
     }
 }
 
-/* An inlined frame and the one it is inlined into have one address. */
-TEST(perf_inlined)
-{
-    struct synthetic s = {0};
-
-    setup_one(&s);
-    uint32_t outer = synthetic_stack(&s, EMIT_NO_STACK, synthetic_native(&s, "outer", "/x.so", 0x40, 4));
-    sample(&s, 0,
-           synthetic_stack(&s, outer,
-                           synthetic_frame(&s, (struct emit_frame){.kind = EMIT_NATIVE,
-                                                                   .function = "inner",
-                                                                   .module = "/x.so",
-                                                                   .address = 0x40,
-                                                                   .inlined = true})));
-    assert_true(contains(&s, "perf-script", plain,
-                         "\n\t              40 inner (inlined)\n\t              40 outer+0x4 (/x.so)\n\n"));
-    synthetic_deinit(&s);
-}
-
 /* ---- all ---- */
-
-/* Samples without frames are kept by all. */
-TEST(no_frames)
-{
-    struct synthetic s = {0};
-
-    setup_one(&s);
-    sample(&s, 0, EMIT_NO_STACK);
-    sample(&s, 0, EMIT_NO_STACK);
-    expect(&s, "folded", plain, "python3-100;[no frames] 2\n");
-    assert_true(contains(&s, "speedscope", plain, "\"samples\":[[0]],\n\"weights\":[20000000]"));
-    assert_true(contains(&s, "perf-script", plain, "\t               0 [no frames] ([unknown])\n\n"));
-    assert_true(contains(&s, "top", plain, " 100.0% 20.0 ms ########  100.0% 20.0 ms  [no frames]\n"));
-    synthetic_deinit(&s);
-}
-
-/* The formats agree on the samples of each thread and of all. */
-TEST(formats_agree)
-{
-    struct synthetic s = {0};
-    struct emit_options threads = plain;
-    char *save = NULL;
-
-    synthetic_demo(&s, 3000);
-    threads.threads = true;
-    json_t *json = parse_speedscope(&s, threads);
-    char *folded = emit(&s, "folded", threads), *perf = emit(&s, "perf-script", threads);
-    uint64_t truth[16] = {0}, in_folded[16] = {0}, in_perf[16] = {0};
-    for (size_t i = 0; i < s.samples.count; i++)
-        truth[s.samples.data[i].thread]++;
-    for (char *line = strtok_r(folded, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
-        for (uint32_t t = 0; t < s.model.thread_count; t++) {
-            char tid[20];
-            snprintf(tid, sizeof tid, "-%u", s.model.threads[t].tid);
-            char *second = strchr(line, ';') + 1, *end = strchr(second, ';');
-            if (!strncmp(end - strlen(tid), tid, strlen(tid)))
-                in_folded[t] += strtoul(strrchr(line, ' '), NULL, 10);
-        }
-    }
-    for (char *line = strtok_r(perf, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
-        unsigned tid;
-        if (line[0] != '\t' && sscanf(line, "%*s %*u/%u", &tid) == 1) {
-            for (uint32_t t = 0; t < s.model.thread_count; t++)
-                in_perf[t] += s.model.threads[t].tid == tid;
-        }
-    }
-    json_t *profiles = json_object_get(json, "profiles");
-    assert_int_equal(json_array_size(profiles), s.model.thread_count);
-    for (uint32_t t = 0; t < s.model.thread_count; t++) {
-        json_t *p = json_array_get(profiles, t);
-        char tid[20];
-        snprintf(tid, sizeof tid, " %u", s.model.threads[t].tid);
-        const char *name = json_string_value(json_object_get(p, "name"));
-        assert_string_equal(name + strlen(name) - strlen(tid), tid);
-        assert_true(truth[t] > 0);
-        assert_int_equal(in_folded[t], truth[t]);
-        assert_int_equal(in_perf[t], truth[t]);
-        assert_int_equal(json_integer_value(json_object_get(p, "endValue")), truth[t] * 10101010);
-    }
-    assert_true(contains(&s, "top", plain, "3,000 samples of cpu-clock: 30.3 s of CPU time\n"));
-    json_decref(json);
-    free(folded);
-    free(perf);
-    synthetic_deinit(&s);
-}
 
 TEST(equal_input_gives_equal_bytes)
 {

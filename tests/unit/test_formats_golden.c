@@ -117,6 +117,8 @@ static void setup_every_kind(struct synthetic *s)
     setup_names(s);
     s->processes.data[0].name = "gunicorn";
     s->processes.data[0].container = "1f2e3d";
+    s->processes.data[1].comm = s->processes.data[1].name = "my app 12;\xff\n";
+    s->processes.data[2].comm = s->processes.data[2].name = "";
     s->model.label_sets = label_sets;
     s->model.label_set_count = 3;
     s->model.captures = &capture;
@@ -137,6 +139,7 @@ static void setup_every_kind(struct synthetic *s)
     }
     sample_of(s, 0, EMIT_NO_STACK, 10000000);
     sample_of(s, 0, 1, 30000400)->in_interpreter = true; /* outweighs others */
+    sample_of(s, 0, 1, 10000000)->thread = 3;            /* the same again, in the same thread */
     uint32_t lock = synthetic_mark(s, "[wait: lock]");
     s->frames.data[lock].wait = "lock";
     uint32_t wait = synthetic_stack(s, 1, lock);
