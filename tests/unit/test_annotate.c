@@ -32,27 +32,6 @@ static struct one_source source_of(const char *end, const char *text, enum emit_
 
 /* ---- what is counted ---- */
 
-TEST(golden)
-{
-    struct synthetic s = {0};
-
-    setup_small(&s);
-    expect(&s, "annotate", plain,
-           "5 samples of cpu-clock: 50.0 ms of CPU time\n"
-           "\n"
-           "/srv/x.py: 40.0 ms, 80.0 %, of which 40.0 ms in its own lines\n"
-           "source: say where it lies, like --source /srv, or --source / on the host where it ran\n"
-           "\n"
-           "    self  kernel   total    time  line  function\n"
-           "                   80.0% 40.0 ms     1  <module>\n"
-           "           60.0%   60.0% 30.0 ms    42  C.run\n"
-           "   20.0%           20.0% 10.0 ms    43  C.run\n"
-           "\n"
-           "20.0 % of the time has no line of Python: -f top shows it\n"
-           LEGEND);
-    synthetic_deinit(&s);
-}
-
 /* Native code without the kernel below it; a built-in of the kernel called by Python itself. */
 TEST(layers)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The formats for people that show stacks: tree, brief and svg. */
+/* The formats for people that show stacks: thresholds, terminals, and deep stacks in tree, brief and svg. */
 #include "formats/emit/stack_tree.h"
 #include "formats/emit/xml.h"
 #include "tests/unit/emit_fixture.h"
@@ -33,31 +33,6 @@ static void setup_calls(struct synthetic *s)
 static const struct emit_options usual = {.name = "test", .exporter = "pysym test", .top_count = 10, .min_share = -1};
 
 /* ---- tree ---- */
-
-TEST(tree_golden)
-{
-    struct synthetic s = {0};
-    struct emit_options options = usual;
-
-    setup_calls(&s);
-    options.min_share = 0.02;
-    expect(&s, "tree", options,
-           "100 samples of cpu-clock: 1.0 s of CPU time\n"
-           "python3 (pid 100)\n"
-           "\n"
-           "  total   time    self   time    function: P Python, N native, K kernel\n"
-           " 100.0% 1.00 s                 P run (a.py:1)\n"
-           " 100.0% 1.00 s                 P main (a.py:5)\n"
-           "  60.0% 0.60 s   20.0% 0.20 s  P |- parse (b.py:20)\n"
-           "  40.0% 0.40 s   40.0% 0.40 s  N |  memcpy\n"
-           "  30.0% 0.30 s   29.0% 0.29 s  P |- render (b.py:50)\n"
-           "  10.0% 0.10 s                   `- [10 others, each less than 2%]\n"
-           "Left out: 11 calls of less than 2% each, with 11.0 % of the time (--min 0 shows all)\n");
-    options.by = EMIT_BY_LINE;
-    assert_true(contains(&s, "tree", options, "  40.0% 0.40 s                 P |- parse (b.py:30)\n"));
-    assert_true(contains(&s, "tree", options, "  20.0% 0.20 s   20.0% 0.20 s  P |- parse (b.py:31)\n"));
-    synthetic_deinit(&s);
-}
 
 /* Without --min calls below half a percent are left out; with 0 none. */
 TEST(tree_thresholds)
@@ -236,40 +211,6 @@ TEST(brief_paths_and_losses)
 }
 
 /* ---- svg ---- */
-
-/* The box of a function: its class, place and width. */
-static void expect_box(const char *svg, const char *name, char class, const char *place)
-{
-    char text[200];
-
-    snprintf(text, sizeof text, "<svg class=\"%c\" %s height=\"18\"><title>%s\n", class, place, name);
-    if (!strstr(svg, text))
-        print_error("no '%s' in:\n%s\n", text, svg);
-    assert_non_null(strstr(svg, text));
-}
-
-TEST(svg_boxes)
-{
-    struct synthetic s = {0};
-    struct emit_options options = usual;
-
-    setup_calls(&s);
-    options.min_share = 0.02;
-    char *svg = emit(&s, "svg", options);
-    expect_box(svg, "all", 'm', "x=\"10.0\" y=\"89\" width=\"1180.0\"");
-    expect_box(svg, "run (a.py:1)", 'p', "x=\"10.0\" y=\"107\" width=\"1180.0\"");
-    expect_box(svg, "parse (b.py:20)", 'p', "x=\"10.0\" y=\"143\" width=\"708.0\"");
-    expect_box(svg, "memcpy", 'n', "x=\"10.0\" y=\"161\" width=\"472.0\"");
-    expect_box(svg, "render (b.py:50)", 'p', "x=\"718.0\" y=\"143\" width=\"354.0\"");
-    expect_box(svg, "[10 others, each less than 2%]", 'm', "x=\"1072.0\" y=\"143\" width=\"118.0\"");
-    assert_non_null(strstr(svg, "<title>parse (b.py:20)\nPython, 60.0 %: 0.60 s, self 0.20 s</title>"));
-    assert_non_null(strstr(svg, "<text x=\"4\" y=\"13\">render (b.py:50)</text>"));
-    assert_non_null(strstr(svg, "viewBox=\"0 0 1200 198\""));
-    assert_null(strstr(svg, "torn"));
-    assert_null(strstr(svg, "<script"));
-    free(svg);
-    synthetic_deinit(&s);
-}
 
 /* The picture ends at a height, and says so. */
 TEST(svg_of_deep_stacks)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The Firefox Profiler's file over made-up profiles: rows in time, markers, tables, and what hostile names become. */
+/* The Firefox Profiler's file: rows in time, waits and spans as markers, what hostile names become, and limits. */
 #include "tests/unit/emit_fixture.h"
 
 static json_t *parse(const struct synthetic *s, struct emit_options options)
@@ -45,49 +45,6 @@ static void has_string(json_t *json, const char *path, const char *expected)
     size_t number = (size_t)json_integer_value(at(json, path));
 
     assert_string_equal(json_string_value(json_array_get(at(json, "shared.stringArray"), number)), expected);
-}
-
-TEST(small)
-{
-    struct synthetic s = {0};
-
-    setup_small(&s);
-    s.model.processes = s.processes.data;
-    s.processes.data[0].pid = 101;
-    s.processes.data[0].name = "shop";
-    json_t *json = parse(&s, plain);
-    has(json, "meta.product", "\"shop\"");
-    has(json, "meta.symbolicated", "true");
-    has(json, "meta.preprocessedProfileVersion", "61");
-    has(json, "meta.initialSelectedThreads", "[0]");
-    has(json, "meta.initialVisibleThreads", "[0,1]");
-    has(json, "threads.0.name", "\"shop\"");
-    has(json, "threads.0.isMainThread", "true");
-    has(json, "threads.0.pid", "\"101\"");
-    has(json, "threads.1.name", "\"worker 102\"");
-    has(json, "threads.1.isMainThread", "false");
-    has(json, "threads.0.samples.weightType", "\"tracing-ms\"");
-    /* Callers before what they call; a stack's number is not that of the model. */
-    has(json, "shared.stackTable.prefix", "[null,0,0,1,3,null]");
-    has(json, "shared.frameTable.line", "[1,42,43,null,null,null]");
-    has(json, "shared.frameTable.category", "[0,0,0,1,2,4]");
-    has(json, "shared.frameTable.column", "[null,null,null,null,null,null]");
-    /* Two lines of one function. */
-    has(json, "shared.frameTable.func", "[0,1,1,2,3,4]");
-    has(json, "shared.funcTable.isJS", "[true,true,false,false,false]");
-    has(json, "shared.funcTable.lineNumber", "[1,40,null,null,null]");
-    has_string(json, "shared.funcTable.name.0", "<module x>");
-    has_string(json, "shared.funcTable.name.1", "C.run");
-    has_string(json, "shared.sources.filename.0", "/srv/x.py");
-    has(json, "libs.1.name", "\"[kernel.kallsyms]\"");
-    has(json, "libs.0.codeId", "null");
-    json_decref(json);
-    struct emit_options columns = plain;
-    columns.columns = true;
-    json = parse(&s, columns);
-    has(json, "shared.frameTable.column", "[1,9,5,null,null,null]");
-    json_decref(json);
-    synthetic_deinit(&s);
 }
 
 /* ---- time ---- */
@@ -263,66 +220,7 @@ TEST(captures)
     synthetic_deinit(&s);
 }
 
-/* ---- binaries ---- */
-
-TEST(binaries)
-{
-    static const uint8_t build_id[] = {0x93, 0xac, 0x61, 0xec, 0x5a, 0x8e, 0xb1, 0x39, 0x6f, 0x9f,
-                                       0xbd, 0x35, 0x0e, 0x31, 0x69, 0xa5, 0x58, 0x52, 0x8a, 0x40};
-    static const struct emit_segment segments[] = {
-        {.vaddr = 0x400000, .file_size = 0x1000, .memory_size = 0x1000, .flags = 4},
-        {.vaddr = 0x402000, .file_offset = 0x1000, .file_size = 0x1000, .memory_size = 0x1000, .flags = 5}};
-    struct synthetic s = {0};
-
-    setup_one(&s);
-    uint32_t outer = synthetic_native(&s, "outer", "/usr/lib/x.so", 0x1235, 0x35);
-    uint32_t inner = synthetic_native(&s, "inner", "/usr/lib/x.so", 0x1235, 0);
-    uint32_t beyond = synthetic_native(&s, "beyond", "/usr/lib/x.so", 0x9000, 0);
-    uint32_t generated = synthetic_native(&s, "", "/tmp/perf-100.map", 0x7f0000000000, 0);
-    s.frames.data[outer].return_address = s.frames.data[inner].return_address = s.frames.data[inner].inlined = true;
-    s.mappings.data[0].segments = segments;
-    s.mappings.data[0].segment_count = 2;
-    s.mappings.data[0].build_id = build_id;
-    s.mappings.data[0].build_id_len = sizeof build_id;
-    uint32_t stack = synthetic_stack(&s, synthetic_stack(&s, EMIT_NO_STACK, outer), inner);
-    sample(&s, 0, synthetic_stack(&s, synthetic_stack(&s, stack, beyond), generated));
-    json_t *json = parse(&s, plain);
-    has(json, "libs.0.breakpadId", "\"EC61AC938E5A39B16F9FBD350E3169A50\"");
-    has(json, "libs.0.codeId", "\"93ac61ec5a8eb1396f9fbd350e3169a558528a40\"");
-    /* From the first byte that is mapped; of a caller it is the call's. */
-    has(json, "shared.frameTable.address", "[8756,8756,-1,-1]");
-    has(json, "shared.frameTable.inlineDepth", "[0,1,0,0]");
-    has(json, "shared.frameTable.nativeSymbol", "[0,0,null,null]");
-    has(json, "shared.nativeSymbols.address", "[8704]");
-    has_string(json, "shared.nativeSymbols.name.0", "outer");
-    has(json, "shared.funcTable.resource", "[0,0,0,-1]");
-    has_string(json, "shared.funcTable.name.3", "[jit]");
-    json_decref(json);
-    synthetic_deinit(&s);
-}
-
 /* ---- the rest ---- */
-
-TEST(events)
-{
-    struct synthetic s = {0};
-
-    setup_one(&s);
-    synthetic_event(&s, "page-faults", "bytes", false);
-    synthetic_event(&s, "switches", "switches", false);
-    s.events.data[1].is_bytes = true;
-    uint32_t f = synthetic_stack(&s, EMIT_NO_STACK, synthetic_python(&s, "f", "a.py", 1, 0, 1));
-    for (uint32_t event = 0; event < 3; event++)
-        synthetic_sample(&s, (struct emit_sample){.event = event, .stack = f, .value = 4096, .time_ns = event});
-    json_t *json = parse(&s, plain);
-    has(json, "threads.1.samples.weightType", "\"bytes\"");
-    has(json, "threads.1.samples.weight", "[4096]");
-    has(json, "threads.2.samples.weightType", "\"samples\"");
-    has(json, "meta.initialVisibleThreads", "[0,1,2]");
-    assert_null(json_object_get(at(json, "threads.1.samples"), "threadCPUDelta"));
-    json_decref(json);
-    synthetic_deinit(&s);
-}
 
 /* The Profiler takes tracks of one pid for one process. */
 TEST(same_pid)

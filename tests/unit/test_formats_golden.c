@@ -54,9 +54,9 @@ static void setup_binary(struct synthetic *s)
     s->mappings.data[s->frames.data[outer].mapping] = (struct emit_mapping){
         .path = path, .build_id = build_id, .build_id_len = sizeof build_id, .segments = segments, .segment_count = 2};
     uint32_t stack = synthetic_stack(s, synthetic_stack(s, EMIT_NO_STACK, outer), inner);
-    synthetic_stack(s, stack, synthetic_native(s, "", path, 0x1800, 0));
+    stack = synthetic_stack(s, stack, synthetic_native(s, "", path, 0x1800, 0));
+    synthetic_stack(s, stack, synthetic_native(s, "beyond", path, 0x9000, 0)); /* all segments */
     /* The same function at another line. */
-    s->frames.data[outer].symbol_offset = 0x35;
     uint32_t elsewhere = synthetic_native(s, "outer", path, 0x1300, 0x100);
     s->frames.data[elsewhere].file = "/src/l.c";
     s->frames.data[elsewhere].line = 77;
@@ -118,6 +118,7 @@ static void setup_every_kind(struct synthetic *s)
     s->processes.data[0].name = "gunicorn";
     s->processes.data[0].container = "1f2e3d";
     s->processes.data[1].comm = s->processes.data[1].name = "my app 12;\xff\n";
+    s->threads.data[4].name = "";
     s->processes.data[2].comm = s->processes.data[2].name = "";
     s->model.label_sets = label_sets;
     s->model.label_set_count = 3;

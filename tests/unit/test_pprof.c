@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pprof emitter over made-up profiles, decoded by pprof_text.h. */
+/* The pprof emitter at its ends: what is told apart, events, names, binaries, times and limits; decoded by pprof_text.h. */
 #include "tests/unit/emit_fixture.h"
 #include "tests/unit/pprof_text.h"
 
@@ -35,49 +35,6 @@ static bool has(const struct synthetic *s, struct emit_options options, const ch
         print_error("no '%s' in:\n%s\n", part, text);
     free(text);
     return found;
-}
-
-static bool lacks(const struct synthetic *s, struct emit_options options, const char *part)
-{
-    char *text = profile(s, options);
-    bool found = strstr(text, part);
-
-    free(text);
-    return !found;
-}
-
-TEST(golden)
-{
-    struct synthetic s = {0};
-
-    setup_small(&s);
-    expect_profile(&s, plain,
-                   "type samples/count\n"
-                   "type cpu/nanoseconds\n"
-                   "period cpu/nanoseconds\n"
-                   "default cpu\n"
-                   "every 0 from 0 for 0\n"
-                   "sample 4 3 2 1: 2 20000000 process=python3 pid=100 thread=MainThread tid=101\n"
-                   "sample 4 3 2 1: 1 10000000 process=python3 pid=100 thread=worker tid=102\n"
-                   "sample 5 1: 1 10000000 process=python3 pid=100 thread=MainThread tid=101\n"
-                   "sample 6: 1 10000000 process=python3 pid=100 thread=worker tid=102\n"
-                   "mapping 1 /usr/bin/python3.12  ----\n"
-                   "mapping 2 [python]  FFL-\n"
-                   "mapping 3 /usr/lib/libc.so.6  F---\n"
-                   "mapping 4 [kernel.kallsyms]  F---\n"
-                   "location 1 M2 0 F1:1:0\n"
-                   "location 2 M2 0 F2:42:0\n"
-                   "location 3 M3 7f0000001000 F3:0:0\n"
-                   "location 4 M4 ffffffff81000000 F4:0:0\n"
-                   "location 5 M2 0 F2:43:0\n"
-                   "location 6 M2 0 F5:0:0\n"
-                   "function 1 <module x> /srv/x.py:1\n"
-                   "function 2 C.run /srv/x.py:40\n"
-                   "function 3 memcpy :0\n"
-                   "function 4 do_syscall_64 :0\n"
-                   "function 5 [torn] :0\n"
-                   "comment converted by pysym test\n");
-    synthetic_deinit(&s);
 }
 
 /* What is told apart is up to --merge; the rows of what is not are added up. */
@@ -351,27 +308,6 @@ TEST(times)
                     "comment b_.bin: recorded by pycap 1\n"));
     captures[0].realtime_ns = captures[1].realtime_ns = 0;
     assert_true(has(&s, options, "every 0 from 0 for 600\n"));
-    synthetic_deinit(&s);
-}
-
-/* Every odd name of the demo; its samples add up, and pprof_text.h finds no other than UTF-8. */
-TEST(demo)
-{
-    struct synthetic s = {0};
-
-    synthetic_demo(&s, 3000);
-    char *text = profile(&s, plain);
-    uint64_t samples = 0, ns = 0;
-    for (const char *line = text; (line = strstr(line, "\nsample ")); line++) {
-        const char *values = strchr(line + 1, ':') + 1;
-        char *end;
-        samples += strtoull(values, &end, 10);
-        ns += strtoull(end, NULL, 10);
-    }
-    assert_int_equal(samples, 3000);
-    assert_int_equal(ns, 3000 * UINT64_C(10101010));
-    free(text);
-    assert_true(lacks(&s, plain, ";"));
     synthetic_deinit(&s);
 }
 

@@ -90,26 +90,6 @@ static void setup_processes(struct synthetic *s)
     add(s, 3, 0, ab, 4800000000);
 }
 
-TEST(all_then_threads)
-{
-    static const char *const names[] = {"all threads (12.3 s)", "-m http.server 9 \xc2\xb7 thread",
-                                        "gunicorn 21 \xc2\xb7 pool_0 22", "gunicorn 21 \xc2\xb7 MainThread",
-                                        "gunicorn 20 \xc2\xb7 MainThread"};
-    struct synthetic s = {0};
-    size_t overviews;
-
-    setup_processes(&s);
-    json_t *json = parse_speedscope(&s, plain);
-    expect_names(json, names, 5);
-    assert_int_equal(json_integer_value(json_object_get(json, "activeProfileIndex")), 0);
-    assert_int_equal(weight_of(profile_of(json, 0)), 12300000000);
-    assert_int_equal(sum_of(json, &overviews), 12300000000);
-    assert_int_equal(overviews, 1);
-    assert_true(is_overview(profile_of(json, 0)));
-    json_decref(json);
-    synthetic_deinit(&s);
-}
-
 TEST(merge)
 {
     static const char *const processes[] = {"gunicorn 21", "-m http.server 9", "gunicorn 20"};
@@ -196,35 +176,6 @@ TEST(other_threads)
         json_decref(json);
         synthetic_deinit(&s);
     }
-}
-
-/* Weights of different units do not add up: each event has its view of all threads. Times come first. */
-TEST(several_units)
-{
-    static const char *const names[] = {"all threads (3.0 ms) \xc2\xb7 cpu-clock", "all threads (9.0 KiB) \xc2\xb7 page-faults",
-                                        "python3 100 \xc2\xb7 w 102 \xc2\xb7 cpu-clock",
-                                        "python3 100 \xc2\xb7 MainThread 101 \xc2\xb7 cpu-clock",
-                                        "python3 100 \xc2\xb7 MainThread 101 \xc2\xb7 page-faults",
-                                        "python3 100 \xc2\xb7 w 102 \xc2\xb7 page-faults"};
-    struct synthetic s = {0};
-
-    synthetic_thread(&s, synthetic_process(&s, 100, "python3"), 101, "MainThread");
-    synthetic_thread(&s, 0, 102, "w");
-    s.events.count = 0;
-    synthetic_event(&s, "page-faults", "bytes", false);
-    s.events.data[0].is_bytes = s.events.data[0].is_counted = true;
-    synthetic_event(&s, "cpu-clock", "ns", true);
-    uint32_t a = stack_of(&s, "a");
-    add(&s, 0, 0, a, 8192);
-    add(&s, 0, 1, a, 1000000);
-    add(&s, 1, 1, a, 2000000);
-    add(&s, 1, 0, a, 1024);
-    json_t *json = parse_speedscope(&s, plain);
-    expect_names(json, names, 6);
-    assert_string_equal(json_string_value(json_object_get(profile_of(json, 0), "unit")), "nanoseconds");
-    assert_string_equal(json_string_value(json_object_get(profile_of(json, 1), "unit")), "bytes");
-    json_decref(json);
-    synthetic_deinit(&s);
 }
 
 /* Callees of a function stand by weight, its own weight behind them; stacks of all threads are added up. */
