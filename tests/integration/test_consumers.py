@@ -2,7 +2,8 @@
 """The programs that the output formats are made for read them.
 
 build/tools/emit_demo writes a made-up profile with the names that have tripped consumers; each consumer has to show
-all of its samples, thread by thread. consumers.py says where they come from.
+all of its samples, thread by thread. consumers.py says where they come from, test_formats_agree.py compares the formats among
+themselves.
 
   speedscope    its JSON schema, and the program itself in headless Chromium (a Debian package; not installed from here)
   Firefox       @firefox-devtools/profiler-cli, which has the Profiler's own importers inside
@@ -11,7 +12,6 @@ all of its samples, thread by thread. consumers.py says where they come from.
 """
 
 import collections
-import json
 import pathlib
 import re
 import shutil
@@ -62,36 +62,6 @@ def folded_lines(text):
     for line in text.decode().splitlines():
         stack, count = line.rsplit(" ", 1)
         yield stack.split(";"), int(count)
-
-
-# ---- the formats among themselves ----
-
-
-def test_formats_agree(demo, truth):
-    samples = {tid: n for tid, (n, _) in truth.items()}
-    assert sum(samples.values()) == SAMPLES
-
-    folded = collections.Counter()
-    for frames, count in folded_lines(demo("folded", "threads")):
-        folded[int(frames[1].rsplit("-", 1)[1])] += count
-    assert folded == samples
-
-    headers = [line for line in demo("perf-script").decode().split("\n") if line and not line.startswith("\t")]
-    assert collections.Counter(int(re.search(r"/(\d+)", line)[1]) for line in headers) == samples
-
-    profiles = json.loads(demo("speedscope", "merge_thread"))["profiles"]
-    assert {int(p["name"].rsplit(" ", 1)[1]): sum(p["weights"]) for p in profiles} == {
-        tid: ns for tid, (_, ns) in truth.items()
-    }
-    # What adds up is what is no overview.
-    overview, *rest = json.loads(demo("speedscope"))["profiles"]
-    assert overview["overview"] and not any(p.get("overview") for p in rest)
-    assert sum(overview["weights"]) == sum(sum(p["weights"]) for p in rest) == sum(ns for _, ns in truth.values())
-
-
-def test_folded_is_sorted(demo):
-    lines = demo("folded").splitlines()
-    assert lines == sorted(lines)
 
 
 # ---- speedscope ----

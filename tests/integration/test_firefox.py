@@ -163,14 +163,6 @@ def test_real_time(make, firefox):
     assert [section["label"] for section in both.meta["extra"]] == [a.name, b.name]
 
 
-def test_same_bytes(make, pysym, tmp_path):
-    trace = make(samples=2000, threads=3, stacks=40, waits=50, labels=5, gil=1, second_event=100)
-    first = good(pysym(trace, "-f", "firefox"))
-    path = tmp_path / "p.firefox.json"
-    good(pysym(trace, "-o", path))
-    assert path.read_text() == first == good(pysym(trace, "-f", "firefox"))
-
-
 def test_golden_trace(pysym, firefox):
     """A real recording: Python's functions with their lines, native code with symbols below build IDs."""
     profile = firefox(ROOT / "testdata/traces/3.12-shared.trace", "--interpreter", "show")

@@ -8,7 +8,6 @@ import collections
 import json
 import os
 import re
-import shutil
 import struct
 import subprocess
 import sys
@@ -21,6 +20,7 @@ import profile_readers
 import stand_in
 from conftest import PYSYM, ROOT
 from frame_names import clean, in_brackets, spelled
+from pysym_output import FORMATS
 
 sys.path.insert(0, str(ROOT / "tests/hostile"))
 import craft  # noqa: E402
@@ -38,8 +38,6 @@ ARGUMENTS = {
 }
 # Those that change only how one format adds up or spells what is shown.
 SPELLING = {"--min", "--merge", "--columns", "--full-filenames", "--qualify", "--label-cpu"}
-# Files by whose names pysym knows the formats.
-OUTPUTS = ["t.ndjson", "t.pb.gz", "t.firefox.json", "perf.data"]
 COMBINED = ["--pid", "1000", "--focus", "level4_1", "--hide", "level2", "--group", "file", "--labels"]
 
 
@@ -347,7 +345,8 @@ def check_perf_data(data, samples, stacks):
     for row in samples:
         # perf counts page faults, not their bytes.
         period = row["faults"] or row["value"]
-        expected[row["event"], row["pid"], row["tid"], row["cpu"], one_clock and row["time_ns"]].append((period, row["stack"]))
+        event = "offcpu-time" if row["event"] == "off-cpu" else row["event"]  # as perf calls it
+        expected[event, row["pid"], row["tid"], row["cpu"], one_clock and row["time_ns"]].append((period, row["stack"]))
     for sample in data.samples:
         found[sample.event, sample.pid, sample.tid, sample.cpu, one_clock and sample.time_ns].append(sample)
     names = {number: [(names_in_perf(frame), frame["inlined"]) for frame in frames] for number, frames in stacks.items()}
@@ -401,6 +400,8 @@ def test_filters(options, rich, pysym, tmp_path):
     {"samples": 60, "stacks": 3, "depth": 900},
     {"samples": 50, "foreign": 1},
     {"samples": 60, "threads": 3, "processes": 2, "events": 30, "task_waits": 9, "interval_us": 1000},
+    {"samples": 100, "stacks": 2, "depth": 2, "waits": 5},
+    {"samples": 100, "stacks": 2, "depth": 2, "gil": 1, "gil_waits": 10},
     {"samples": 0, "events": 12},
     {"samples": 0, "task_waits": 6},
     {"samples": 0},
@@ -409,6 +410,7 @@ def test_made_up(settings, make, pysym, tmp_path):
     sums = check(Formats(pysym, make(**settings), tmp_path))
     tasks = settings.get("task_waits", 0)  # three at every other look, else two
     assert sum(sums.samples.values()) == (settings["samples"] + settings.get("second_event", 0) + settings.get("newer", 0) +
+                                          2 * settings.get("waits", 0) + 4 * settings.get("gil_waits", 0) +
                                           7 * settings.get("events", 0) + 3 * tasks - tasks // 2)
 
 
@@ -469,18 +471,15 @@ def test_hostile_names(pysym, tmp_path):
 
 
 def test_equal_input_gives_equal_bytes(rich, pysym, tmp_path):
-    """Also at another time, in another zone and locale. (perf.data names a file by its path, so the folder is the same.)"""
+    """Also at another time, in another zone and locale, and where an older output lies. (perf.data names a file by its path.)"""
     trees = []
     for environment in ({}, {"TZ": "Asia/Tokyo", "LC_ALL": "C", "HOME": "/nonexistent"}):
-        folder = tmp_path / "run"
-        folder.mkdir()
-        for name in OUTPUTS:
-            done = pysym(rich, "--no-host", "-o", name, cwd=folder, env={**os.environ, **environment})
+        for name in (*FORMATS, "perf-data"):
+            done = pysym(rich, "--no-host", "-f", name, "-o", f"out.{name}", cwd=tmp_path, env={**os.environ, **environment})
             assert done.returncode == 0, done.stderr
-        trees.append({path.relative_to(folder): os.readlink(path) if path.is_symlink() else path.read_bytes()
-                      for path in sorted(folder.rglob("*")) if path.is_symlink() or path.is_file()})
-        shutil.rmtree(folder)
-    assert set(map(str, trees[0])) > set(OUTPUTS) and trees[0] == trees[1]
+        trees.append({path.relative_to(tmp_path): os.readlink(path) if path.is_symlink() else path.read_bytes()
+                      for path in sorted(tmp_path.rglob("*")) if path.is_symlink() or path.is_file()})
+    assert len(trees[0]) > len(FORMATS) + 3 and trees[0] == trees[1]
 
 
 def resident_kib(pysym_arguments, out):

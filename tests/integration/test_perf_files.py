@@ -69,27 +69,10 @@ def test_inputs_of_one_time(make, pysym, tmp_path):
     assert "overlap" not in written(pysym, tmp_path / "perf.data", one)[1]
 
 
-def test_totals_and_losses(make, pysym, tmp_path):
-    trace = make(samples=500, second_event=200, threads=3, losses=2, slower_at=100)
+def test_threads_and_losses(make, pysym, tmp_path):
+    trace = make(samples=500, threads=3, losses=2)
     data, _ = written(pysym, tmp_path / "perf.data", trace)
-    text = good(pysym(trace, "-f", "ndjson"))
-    samples, _ = profile_readers.ndjson(text)
-    for event in {row["event"] for row in samples}:
-        rows = [row for row in samples if row["event"] == event]
-        periods = [sample.period for sample in data.samples if sample.event == event]
-        assert sum(periods) == sum(row["faults"] or row["value"] for row in rows) and len(periods) == len(rows)
-    assert len({sample.period for sample in data.samples if sample.event == "cpu-clock"}) == 2
+    samples, _ = profile_readers.ndjson(good(pysym(trace, "-f", "ndjson")))
     assert {tid: name for (_, tid), name in data.comms.items() if tid != 1000} == \
         {row["tid"]: row["thread"] for row in samples if row["tid"] != 1000}
     assert sum(data.lost.values()) > 0
-
-
-def test_same_input_same_bytes(make, pysym, tmp_path):
-    """All files, too, when an older output is written again."""
-    trace = make(samples=500, threads=7, stacks=13, processes=3, torn=9, unjoined=11)
-    contents = []
-    for _ in range(2):
-        good(pysym(trace, "-o", tmp_path / "perf.data"))
-        files = [p for p in tmp_path.rglob("*") if p.is_file() and p != trace]
-        contents.append({str(p): p.read_bytes() for p in files})
-    assert contents[0] == contents[1] and len(contents[0]) >= 3

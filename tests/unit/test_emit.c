@@ -470,24 +470,6 @@ TEST(perf_symbols)
 
 /* ---- all ---- */
 
-TEST(equal_input_gives_equal_bytes)
-{
-    struct synthetic s = {0};
-
-    synthetic_demo(&s, 3000);
-    for (const struct emitter *const *e = emitters; *e; e++) {
-        size_t one_bytes, two_bytes;
-        if ((*e)->needs_files) /* test_perf_data.c */
-            continue;
-        char *one = emit_bytes(&s, (*e)->name, plain, &one_bytes), *two = emit_bytes(&s, (*e)->name, plain, &two_bytes);
-        assert_int_equal(one_bytes, two_bytes);
-        assert_memory_equal(one, two, one_bytes);
-        free(one);
-        free(two);
-    }
-    synthetic_deinit(&s);
-}
-
 TEST(table)
 {
     assert_null(emitter_find("nonsense"));
@@ -496,25 +478,4 @@ TEST(table)
         assert_true((*e)->description && (*e)->extension && (*e)->extension[0] == '.');
         (*e)->destroy(NULL);
     }
-}
-
-/* A full disk is an error. */
-TEST(full_disk)
-{
-    struct synthetic s = {0};
-
-    synthetic_demo(&s, 3000);
-    for (const struct emitter *const *e = emitters; *e; e++) {
-        if ((*e)->needs_files) /* test_perf_data.c */
-            continue;
-        FILE *out = fopen("/dev/full", "w");
-        assert_non_null(out);
-        setvbuf(out, NULL, _IONBF, 0);
-        struct error *err = synthetic_emit(&s, *e, &plain, out);
-        assert_non_null(err);
-        assert_non_null(strstr(error_text(err), "No space left"));
-        error_destroy(err);
-        fclose(out);
-    }
-    synthetic_deinit(&s);
 }

@@ -100,7 +100,7 @@ TEST(tree_of_deep_stacks)
         longest = strlen(line) > longest ? strlen(line) : longest;
     assert_in_range(longest, 100, 140);
     free(text);
-    assert_true(contains(&s, "tree", options, "P +876 |  |  "));
+    assert_true(contains(&s, "tree", options, "P +1 |  |  ") && contains(&s, "tree", options, "P +876 |  |  "));
     synthetic_deinit(&s);
 }
 

@@ -372,25 +372,6 @@ TEST(rounds)
     teardown_profile(&w);
 }
 
-TEST(same_bytes)
-{
-    struct written one = {.options = {.name = "test", .exporter = "pysym test"}}, two = one;
-
-    synthetic_demo(&one.s, 3000);
-    synthetic_demo(&two.s, 3000);
-    write_out(&one);
-    write_out(&two);
-    assert_int_equal(count(&one, PERF_RECORD_SAMPLE), 3000);
-    assert_int_equal(one.files.list.count, two.files.list.count);
-    for (size_t i = 0; i < one.files.list.count; i++) {
-        const struct buf *a = &one.files.list.data[i]->data, *b = &two.files.list.data[i]->data;
-        assert_int_equal(a->len_bytes, b->len_bytes);
-        assert_true(!a->len_bytes || !memcmp(a->data, b->data, a->len_bytes));
-    }
-    teardown_profile(&one);
-    teardown_profile(&two);
-}
-
 /* A full disk is an error. */
 TEST(no_space)
 {
