@@ -17,8 +17,6 @@ import accounts
 import chance
 from conftest import KINDS, PYCAP, PYSYM, ROOT, why_no_bpf
 
-pytestmark = pytest.mark.live
-
 PROGRAMS = ROOT / "testdata/programs"
 
 Frame = collections.namedtuple("Frame", "name file line")
@@ -73,12 +71,10 @@ def test_what_is_rare(number, samples, share, good):
 # ---- what the stacks say ----
 
 @pytest.mark.smoke
+@pytest.mark.usefixtures("needs_bpf")
 def test_proportions(python, pycap, profile, tmp_path):
-    why = why_no_bpf()
-    if why:
-        pytest.skip(why)
     trace = tmp_path / "t.bin"
-    done = pycap("record", "-F", "999", "-o", trace, "--", python.path, PROGRAMS / "proportions.py", "3")
+    done = pycap("record", "-F", "1999", "-m", "32M", "-o", trace, "--", python.path, PROGRAMS / "proportions.py", "1.5")
     assert done.returncode == 0, done.stderr
     spent = json.loads(done.stdout)
     weights = collections.Counter()
@@ -117,9 +113,11 @@ def chains_of(tmp_path_factory):
             pytest.skip(why)
         if (python, unwind) not in made:
             trace = tmp_path_factory.mktemp("chains") / "t.bin"
-            seconds = "0.1" if python.version in KINDS else "0.05"
+            # Copies of stacks at a higher rate would be more than pycap gets written.
+            rate = "1999" if unwind == "tables" else "999"
+            seconds = "0.05" if python.version in KINDS or unwind != "tables" else "0.03"
             # A buffer that does not fill where pycap does not run for a while, also in the deepest recursion.
-            done = subprocess.run([PYCAP, "record", "-F", "999", "-m", "32M", "--unwind", unwind, "-o", trace, "--",
+            done = subprocess.run([PYCAP, "record", "-F", rate, "-m", "32M", "--unwind", unwind, "-o", trace, "--",
                                    python.path, PROGRAMS / "chains.py", seconds],
                                   capture_output=True, text=True, timeout=300, check=False)
             made[python, unwind] = trace, done
@@ -152,10 +150,12 @@ def check_chains(trace, done, samples, most_torn):
         if got[:at] != expected[:-1] or got[at][:2] != expected[-1][:2] or not 1 <= got[at].line <= 6:
             wrong.append((name, got, expected))
     assert not wrong, f"{len(wrong)} wrong, the first: {wrong[0]}"
-    missing = [name for name in chains if not seen[name]]
-    # Those that were over when the process was known to be Python are told of, tick by tick: of each there are 50 or 100.
-    assert missing == list(chains)[:len(missing)] and 25 * len(missing) <= accounts.read(PYSYM, trace).early, \
-        f"chains never sampled: {missing}"
+    # A chain that was over when the process was known to be Python, or that fell into a time without ticks, is told of by its
+    # ticks: of each there are 50 to 100. Whatever else is missing is an error: so many do not fail to come by chance.
+    missing, account = [name for name in chains if not seen[name]], accounts.read(PYSYM, trace)
+    later = [name for first, name in zip(chains, missing) if first != name]
+    assert 25 * len(missing) <= account.missing and 25 * len(later) <= account.missing - account.early, \
+        f"chains never sampled: {missing}; {account.text()}"
     total = torn + sum(seen.values())
     assert accounts.is_rare(torn, total, most_torn), f"{torn} of {total}"
     assert accounts.is_rare(passing, total), f"{passing} of {total}"
@@ -165,6 +165,7 @@ def check_chains(trace, done, samples, most_torn):
 @pytest.mark.smoke("tables")
 @pytest.mark.every_python
 @UNWIND
+@pytest.mark.live
 def test_chains(python, unwind, chains_of, pysym, profile):
     trace, done = chains_of(python, unwind)
     check_chains(trace, done, profile(trace), 0.01 if python.version == (3, 12) else 0.001)
@@ -175,11 +176,9 @@ def is_stripped(python):
     return python.name.endswith("debian") or bool(python.root and not os.path.exists(python.root + "/usr/lib/debug/.build-id"))
 
 
+@pytest.mark.usefixtures("needs_bpf")
 def test_perf_trampolines(python, pycap, pysym, profile, tmp_path):
     """-X perf calls each function through made code of its own: unwound through, joined, and not shown."""
-    why = why_no_bpf()
-    if why:
-        pytest.skip(why)
     if python.version < (3, 12):
         pytest.skip("-X perf came with 3.12")
     if is_stripped(python):
@@ -197,9 +196,10 @@ def test_perf_trampolines(python, pycap, pysym, profile, tmp_path):
     # What came before the mappings and the tables were known is cut (stack copies stand in), and nothing else.
     count = {k: int(n.replace(",", "")) for k, n in re.findall(r"^ *(\w+) +[\d.]+ % +([\d,]+)$", text, re.M)}
     early = sum(count.get(k, 0) for k in ("table_missing", "no_mapping", "stack_cut", "no_module"))
-    assert len(whole) >= max(len(named) - early - 2, 0.5 * len(named)), f"{len(whole)} of {len(named)}\n{text}"
+    assert accounts.is_rare(len(named) - len(whole) - early, len(named)), f"{len(whole)} of {len(named)}\n{text}"
+    assert len(whole) > 0.2 * len(named), text  # pycap had a CPU in that much of the program's time
     unjoined = sum(n for k, n in count.items() if k.startswith("join_"))
-    assert unjoined <= early + 2, text
+    assert accounts.is_rare(unjoined - early, len(named)), text
     def with_trampolines(stacks):
         return [names for names in stacks if any("trampoline" in n or "EvalFrame" in n or n == "[unknown]" for n in names)]
     shown = with_trampolines(whole)
@@ -279,6 +279,7 @@ BETWEEN = {
 
 
 @UNWIND
+@pytest.mark.live
 def test_native_between(python, unwind, chains_of, profile):
     """A callback through C: the C function stands between the Python frames, in true order."""
     if is_stripped(python):
@@ -303,7 +304,7 @@ def test_native_between(python, unwind, chains_of, profile):
             # Python code that it calls.
             assert not any("EvalFrame" in n for n in names[:leaf]), names
             assert not re.match(r"_?PyObject_Vectorcall$|_PyFunction_Vectorcall|_PyEval_Vector", names[leaf - 1]), names
-    assert all(samples[chain] for chain in BETWEEN) and samples.total() > 100, samples  # each spins for 0.1 s
+    assert all(samples[chain] for chain in BETWEEN), samples
     assert accounts.is_rare(samples.total() - found.total(), samples.total()), f"{found} of {samples}"
 
 
@@ -315,14 +316,16 @@ def test_threads(python, record, profile):
             if frame.name.startswith("only_in_"):
                 by_function[frame.name].add(name)
                 assert frame.file == f"<thread {frame.name[len('only_in_'):]}>"
-    assert len(by_function) == 64
+    # In each there are 40 ticks: where all are missing they were before the process was known, or skipped.
+    account = accounts.read(PYSYM, trace)
+    assert 20 * (64 - len(by_function)) <= account.missing and len(by_function) > 16, account.text()
     assert all(len(threads) == 1 for threads in by_function.values())
-    assert len({next(iter(t)) for t in by_function.values()}) == 64
+    assert len({next(iter(t)) for t in by_function.values()}) == len(by_function)
 
 
 def test_without_the_gil(python, record, profile, pysym):
     """A thread that runs C code with the GIL released has its own Python stack, not that of the GIL's holder."""
-    trace = record(python.path, PROGRAMS / "no_gil.py", "3", options=("-F", "499"))
+    trace = record(python.path, PROGRAMS / "no_gil.py", "0.5", options=("-F", "499"))
     by_function, packing, alone = collections.defaultdict(set), 0, 0
     for name, frames, _ in profile(trace):
         own = {f.name for f in python_only(frames) if f.name.startswith("only_in_")}
@@ -338,10 +341,11 @@ def test_without_the_gil(python, record, profile, pysym):
             by_function[function].add(name)
     assert len(by_function) == 4
     assert all(len(threads) == 1 for threads in by_function.values()), by_function
-    assert packing > 100
+    assert packing > 50  # of about 1,000, that nothing was judged by too few
     assert accounts.is_rare(alone, packing), f"{alone} of {packing} without a Python stack"
 
 
+@pytest.mark.live
 def test_interpreter_is_hidden(python, chains_of, pysym, profile):
     """Of a stripped interpreter nothing shows unless it is asked for, and all views have the same weight."""
     if not is_stripped(python):
@@ -388,7 +392,7 @@ def test_greenlets(python, unwind, record, pysym, profile):
 
 @pytest.mark.smoke
 def test_kernel(python, record, profile):
-    trace = record(python.path, "-c", "import time; clock = getattr(time, 'thread_time', None) or time.clock\nend = clock() + 1\n"
+    trace = record(python.path, "-c", "import time; clock = getattr(time, 'thread_time', None) or time.clock\nend = clock() + 0.5\n"
                    "f = open('/dev/zero', 'rb', buffering=0)\nwhile clock() < end:\n    f.read(1 << 20)\n", options=("-F", "999"))
     under = total = 0
     for _, frames, weight in profile(trace):
@@ -407,7 +411,7 @@ def test_kernel(python, record, profile):
 
 def test_reuse(python, record, profile):
     """A code object's address is used again and again: never another function's name."""
-    trace = record(python.path, PROGRAMS / "reuse.py", "3", options=("-F", "1999", "--no-native"))
+    trace = record(python.path, PROGRAMS / "reuse.py", "1.5", options=("-F", "1999", "-m", "32M", "--no-native"))
     right = unknown = 0
     for _, frames, _ in profile(trace):
         for frame in frames:
@@ -419,12 +423,12 @@ def test_reuse(python, record, profile):
                 right += 1
             elif frame["name"].startswith("?"):
                 unknown += 1
-    assert right > 200
-    assert unknown <= 0.01 * right
+    assert right > 100
+    assert accounts.is_rare(unknown, right, 0.01), (unknown, right)
 
 
 def test_large(python, record, profile, pysym):
-    trace = record(python.path, PROGRAMS / "large.py", "1", options=("-F", "499"))
+    trace = record(python.path, PROGRAMS / "large.py", "0.5", options=("-F", "499"))
     names = collections.Counter()
     for _, frames, weight in profile(trace):
         for frame in python_only(frames):
@@ -452,6 +456,7 @@ def lacking(text, stacks):
 
 
 @UNWIND
+@pytest.mark.live
 def test_completeness(python, unwind, chains_of, pysym):
     """Shares that must hold from a process's first sample on, printed by the summary."""
     trace, _ = chains_of(python, unwind)
@@ -471,7 +476,7 @@ def test_completeness(python, unwind, chains_of, pysym):
 
 def test_tables_crowded(record, pysym):
     """More tables than memory for them: native stacks are cut and say so; Python ones are as whole as ever."""
-    script = "import hashlib, ssl, sqlite3, decimal, time\nend = time.thread_time() + 2\n" \
+    script = "import hashlib, ssl, sqlite3, decimal, time\nend = time.thread_time() + 1\n" \
              "while time.thread_time() < end: hashlib.pbkdf2_hmac('sha256', b'a', b'b', 1000); sum(range(1000))"
     trace = record("/usr/bin/python3", "-c", script, options=("-F", "499", "--unwind-memory", "1M"))
     text = summary(pysym, trace)
@@ -500,7 +505,7 @@ HOLDER = """
 import ctypes, sys, time
 text = bytes(b ^ 0x55 for b in bytes.fromhex(sys.argv[2]))
 def spin():
-    end = time.thread_time() + 1
+    end = time.thread_time() + 0.5
     while time.thread_time() < end:
         sum(range(100))
 ctypes.CDLL(sys.argv[1]).hold(ctypes.c_char_p(text), ctypes.CFUNCTYPE(None)(spin))
@@ -565,7 +570,7 @@ def test_all_kinds(unwind, record, folded, tmp_path):
         if "inner_spin" in names:
             chains[tuple(names[names.index("main"):][:3]) if "main" in names else None] += weight
     whole, total = chains[("main", "middle_call", "inner_spin")], sum(chains.values())
-    assert whole > 100 and accounts.is_rare(total - whole, total), chains
+    assert whole > 50 and accounts.is_rare(total - whole, total), chains
     assert any("<module> (<string>:1)" in f for frames, _ in rows for f in frames)
 
 
@@ -585,7 +590,7 @@ def test_no_frame_pointers(record, pysym, tmp_path):
     program = build(tmp_path, "bare", BARE_C, "-O1", "-fomit-frame-pointer")
     trace = record(program, options=("-F", "299", "-a", "--no-kernel", "--unwind", "fp"))
     ends = dict(re.findall(r"^    (\w+) +[\d.]+ % +(\d+)$", pysym(trace, "-f", "summary", "-v").stdout, re.M))
-    assert int(ends["no_frame_pointer"]) > 100 and "no_unwind_info" not in ends, ends
+    assert int(ends["no_frame_pointer"]) > 50 and "no_unwind_info" not in ends, ends
 
 
 def test_only_python_unless_asked(record, folded, tmp_path):
@@ -596,18 +601,17 @@ def test_only_python_unless_asked(record, folded, tmp_path):
 
 # ---- how recording behaves ----
 
-def needs_bpf():
-    why = why_no_bpf()
-    if why:
-        pytest.skip(why)
-
-
 SPIN = "while True: sum(range(1000))"
 
 
-def wait_for_records(process, trace):
+def wait_for_records(process, trace, pids=()):
+    """Until it has samples, of all these processes if any are named."""
     deadline = time.monotonic() + 120
-    while not (trace.exists() and trace.stat().st_size > 600 and accounts.read(PYSYM, trace).samples):
+
+    def met():
+        samples = accounts.read(PYSYM, trace).samples if accounts.is_begun(trace) else []
+        return samples and {s.pid for s in samples}.issuperset(pids)
+    while not met():
         assert process.poll() is None, process.stderr.read()
         if time.monotonic() > deadline:
             process.kill()
@@ -616,15 +620,15 @@ def wait_for_records(process, trace):
 
 
 def start(trace, *options, command=("/usr/bin/python3", "-c", SPIN)):
-    process = subprocess.Popen([PYCAP, "record", "-F", "199", "-o", str(trace), *options, "--", *command],
+    process = subprocess.Popen([PYCAP, "record", "-F", "999", "-o", str(trace), *options, "--", *command],
                                stderr=subprocess.PIPE, text=True)
     wait_for_records(process, trace)
     return process
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.usefixtures("needs_bpf")
 def test_signal(number, pysym, tmp_path):
-    needs_bpf()
     trace = tmp_path / "t.bin"
     process = start(trace)
     process.send_signal(number)
@@ -634,8 +638,8 @@ def test_signal(number, pysym, tmp_path):
     assert "good order" in done.stdout or "ended" in done.stdout, done.stdout
 
 
+@pytest.mark.usefixtures("needs_bpf")
 def test_kill_9(pysym, tmp_path):
-    needs_bpf()
     trace = tmp_path / "t.bin"
     process = start(trace)
     children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
@@ -644,8 +648,9 @@ def test_kill_9(pysym, tmp_path):
     def spent():
         stat = pathlib.Path(f"/proc/{child}/stat").read_text().rsplit(")", 1)[1].split()
         return (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")
-    deadline = time.monotonic() + 120
-    while spent() < 4 and time.monotonic() < deadline:
+    deadline = time.monotonic() + 300
+    while spent() < 3.5:
+        assert time.monotonic() < deadline
         time.sleep(0.05)
     cpu = spent()
     process.kill()
@@ -655,12 +660,13 @@ def test_kill_9(pysym, tmp_path):
     assert done.returncode == 0, done.stderr
     # What is in the file comes up to two seconds before its end (docs/trace-format.md); test_kill.py measures that.
     account = accounts.read(PYSYM, trace)
-    assert cpu >= 4 and account.weight_ns / 1e9 > (cpu - 2) * 0.9, (cpu, account.text())
+    slack_ns = chance.of_sum(account.weights) + account.missing * max(account.weights)
+    assert account.weight_ns > (cpu - 2) * 1e9 - slack_ns, (cpu, account.text())
 
 
 @pytest.mark.smoke
+@pytest.mark.usefixtures("needs_bpf")
 def test_exit_status_and_output(pycap, tmp_path):
-    needs_bpf()
     trace = tmp_path / "t.bin"
     done = pycap("record", "-o", trace, "--", "/usr/bin/python3", "-c", "print('said'); raise SystemExit(7)")
     assert done.returncode == 7
@@ -670,16 +676,16 @@ def test_exit_status_and_output(pycap, tmp_path):
     assert missing.returncode == 1 and "no-such-program" in missing.stderr
 
 
+@pytest.mark.usefixtures("needs_bpf")
 def test_owner(pycap, tmp_path):
-    needs_bpf()
     trace = tmp_path / "t.bin"
     done = pycap("record", "-o", trace, "-d", "0.3", env={**os.environ, "SUDO_UID": "65534", "SUDO_GID": "65534"})
     assert done.returncode == 0, done.stderr
     assert (trace.stat().st_uid, trace.stat().st_gid) == (65534, 65534)
 
 
+@pytest.mark.usefixtures("needs_bpf")
 def test_pids(pycap, pysym, tmp_path):
-    needs_bpf()
     spinners = [subprocess.Popen(["/usr/bin/python3", "-c", f"print(flush=True)\n{SPIN} # {i}"], stdout=subprocess.PIPE)
                 for i in range(3)]
     other = subprocess.Popen(["/bin/sleep", "600"])
@@ -687,11 +693,14 @@ def test_pids(pycap, pysym, tmp_path):
         for spinner in spinners:
             spinner.stdout.readline()  # it is Python now
         trace = tmp_path / "t.bin"
-        done = pycap("record", "-F", "199", "-o", trace, "-d", "2", "-p", f"{spinners[0].pid},{spinners[1].pid}")
-        assert done.returncode == 0, done.stderr
-        text = pysym(trace, "--format", "folded").stdout
-        pids = {int(re.match(r"\S+?-(\d+);", line)[1]) for line in text.splitlines()}
-        assert pids == {spinners[0].pid, spinners[1].pid}
+        wanted = {spinners[0].pid, spinners[1].pid}
+        recorder = subprocess.Popen([PYCAP, "record", "-F", "199", "-o", trace, "-p", ",".join(map(str, wanted))],
+                                    stderr=subprocess.PIPE, text=True)
+        wait_for_records(recorder, trace, wanted)
+        recorder.terminate()
+        _, said = recorder.communicate(timeout=300)
+        assert recorder.returncode == 0, said
+        assert {s.pid for s in accounts.read(PYSYM, trace).samples} == wanted
         done = pycap("record", "-o", tmp_path / "u.bin", "-d", "1", "-p", other.pid)
         assert done.returncode == 1 and "is not CPython" in done.stderr
         assert not (tmp_path / "u.bin").exists()
@@ -710,16 +719,16 @@ def test_pids(pycap, pysym, tmp_path):
             process.wait()
 
 
-def test_new_processes(pycap, folded, tmp_path):
+@pytest.mark.usefixtures("needs_bpf")
+def test_new_processes(pycap, profile, tmp_path):
     """Fork, exec and programs that start later are followed."""
-    needs_bpf()
     program = ("import os, subprocess, sys, time\n"
                "def burn(seconds):\n"
                "    end = time.thread_time() + seconds\n"
                "    while time.thread_time() < end: sum(range(1000))\n"
-               "def forked(): burn(2)\n"
+               "def forked(): burn(1)\n"
                "if len(sys.argv) > 1:\n"
-               "    def executed(): burn(2)\n"
+               "    def executed(): burn(1)\n"
                "    executed()\n"
                "    raise SystemExit\n"
                "child = os.fork()\n"
@@ -731,31 +740,30 @@ def test_new_processes(pycap, folded, tmp_path):
     script = tmp_path / "p.py"
     script.write_text(program)
     trace = tmp_path / "t.bin"
-    done = pycap("record", "-F", "199", "-o", trace, "--", "/usr/bin/python3", script)
+    done = pycap("record", "-F", "999", "-o", trace, "--", "/usr/bin/python3", script)
     assert done.returncode == 0, done.stderr
-    counts = collections.Counter()
-    for frames, count in folded(trace):
-        for name in ("forked", "executed"):
-            if any(f.startswith(f"{name} (") for f in frames):
-                counts[name] += count
+    spent_ns = collections.Counter()
+    for _, frames, weight in profile(trace):
+        for name in {frame.name for frame in python_only(frames)} & {"forked", "executed"}:
+            spent_ns[name] += weight
     account = accounts.read(PYSYM, trace)
-    # Of 398. The child has its parent's configuration, if that is known by then; of what is executed the first may come
-    # before it is known. It takes long where pycap is kept from running.
-    least = max(300 * (1 - account.skipped) - account.early, 50)
-    assert counts["forked"] > least and counts["executed"] > least, (counts, account.text())
+    # The child has its parent's configuration, if that is known by then; of what is executed the first may come before it is
+    # known. It takes long where pycap is kept from running, which is told.
+    least_ns = 1e9 - chance.of_sum(account.weights) - account.missing * max(account.weights)
+    assert min(spent_ns["forked"], spent_ns["executed"]) > max(least_ns, 0), (spent_ns, account.text())
 
 
+@pytest.mark.usefixtures("needs_bpf")
 def test_full_disk(pysym, tmp_path):
-    needs_bpf()
     if os.geteuid():
         pytest.skip("mounting a small file system needs root")
     small = tmp_path / "small"
     small.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", small], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=32k", "tmpfs", small], check=True)
     try:
         trace = small / "t.bin"
         done = subprocess.run([PYCAP, "record", "-F", "999", "-o", trace, "--", "/usr/bin/python3",
-                               PROGRAMS / "chains.py", "0.4"], capture_output=True, text=True, timeout=300, check=False)
+                               PROGRAMS / "chains.py", "0.1"], capture_output=True, text=True, timeout=300, check=False)
         assert done.returncode == 1
         assert "t.bin" in done.stderr and "space" in done.stderr
         assert pysym(trace, "--format", "folded").stdout.count("\n") > 0
@@ -764,7 +772,6 @@ def test_full_disk(pysym, tmp_path):
 
 
 def test_without_privilege(tmp_path):
-    needs_bpf()
     if os.geteuid():
         pytest.skip("dropping privilege needs root")
     done = subprocess.run(["setpriv", "--reuid=65534", "--clear-groups", "--bounding-set=-all", "--inh-caps=-all", PYCAP, "record",
@@ -787,6 +794,7 @@ def copy_into(root, path):
     shutil.copy(os.path.realpath(path), target)
 
 
+@pytest.mark.live
 def test_empty_root(python, chains_of, pysym, tmp_path):
     """The trace and the binaries it names, in a root without the original paths, without privilege: the same output."""
     if os.geteuid():
