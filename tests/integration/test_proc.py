@@ -127,13 +127,15 @@ import os, sys, time
 def warm(): sum(range(20000))
 def work(): sum(range(600000))
 def rest(): time.sleep(0.02)
+def measured():
+    start = time.thread_time()
+    for i in range(80):
+        work()
+        rest()
+    print(time.thread_time() - start, time.process_time(), flush=True)
+    os._exit(0)
 while not os.path.exists(sys.argv[1]): warm()
-start = time.thread_time()
-for i in range(80):
-    work()
-    rest()
-print(time.thread_time() - start, time.process_time(), flush=True)
-os._exit(0)
+measured()
 """
 
 
@@ -143,11 +145,11 @@ def test_weights_are_cpu_time(pysym, profile, tmp_path):
     trace, told, _ = record_behind_gate(pysym, tmp_path, ["-F", "499", "--backend", "proc"], DEBIAN, "-c", AT_WORK,
                                         before=unprivileged())
     working, spent = map(float, told.split())
-    weights = shares(profile(trace), ["warm", "work", "rest"])
-    # The first sample behind the gate may stand for time before it, and time behind the last one has none.
+    weights = shares(profile(trace), ["measured", "work", "rest"])
+    # The first sample behind the gate may stand for time before it, and time behind the last one, whole periods of which are
+    # counted, has none.
     account = accounts.read(PYSYM, trace)
-    slack = max(account.weights) / 1e9
-    found = (weights["work"] + weights["rest"]) / 1e9
+    slack, found = max(account.weights) / 1e9 + 1 / 499, weights["measured"] / 1e9
     assert working - slack - unseen_ns(trace, 499) / 1e9 < found < working + slack, (working, found, account.text())
     assert account.weight_ns / 1e9 < spent + 0.02, (spent, account.text())
     # The time before it began to sleep is not the sleep's. Where pycap gets no CPU until the program waits for one again, in the
