@@ -48,9 +48,9 @@ def wait_for_cpu(target, seconds):
 
 
 def take(recorder, path, target, rate, goes_on):
-    """Reads what comes from its pipe at that rate (bytes a second; 0: not at all) until the target has run for four seconds; and
-    then the rest at once, from `goes_on` on."""
-    enough, longest = cpu_seconds(target.pid) + 4, time.monotonic() + 240
+    """Reads what comes from its pipe at that rate (bytes a second; 0: not at all) until the target has run for so long that it is far
+    behind; and then the rest at once, from `goes_on` on."""
+    enough, longest = cpu_seconds(target.pid) + (8 if rate else 2.5), time.monotonic() + 240
     with open(path, "wb") as out:
         while cpu_seconds(target.pid) < enough and time.monotonic() < longest:
             time.sleep(0.1)
