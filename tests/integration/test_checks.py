@@ -219,7 +219,7 @@ def test_version(tmp_path, path, before, after):
 # ---- make ----
 
 def make(*arguments):
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE") and name != "MFLAGS"}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE") and name not in ("MFLAGS", "WERROR")}
     return subprocess.run(["make", "-C", ROOT, *arguments], capture_output=True, text=True, timeout=300, check=False,
                           env=environment)
 
