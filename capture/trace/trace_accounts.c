@@ -68,16 +68,102 @@ static void forget_account(struct trace_builder *b, uint32_t tid)
     map_remove(&b->account_of, tid);
 }
 
+/* Whether the thread is of the process's program, and not of one that it ran before. */
+static bool is_of(const struct process *p, const struct wire_thread *t)
+{
+    if (!p->bound)
+        return t->exec_generation >= p->expected_generation;
+    return p->start_boottime_ns == t->start_boottime_ns && p->exec_generation == t->exec_generation;
+}
+
 /* The process of a thread, if it is recorded and runs that program; else NULL. */
 static struct process *process_of(struct trace_builder *b, const struct wire_thread *t)
 {
     struct process *p = processes_find(b->o.processes, t->tgid);
 
-    if (!p || !processes_wants(b->o.processes, p) ||
-        (p->bound && (p->start_boottime_ns != t->start_boottime_ns || p->exec_generation != t->exec_generation)))
-        return NULL;
-    return p;
+    return p && processes_wants(b->o.processes, p) && is_of(p, t) ? p : NULL;
 }
+
+/* ---- processes that are replaced ---- */
+
+/*
+ * A thread that executes a program may be off its CPU for long between the side-band's event, with which the process is
+ * replaced, and the end of the call, when the sampler sends its sums. So may threads that the call ends.
+ */
+void trace_builder_keep_former(struct trace_builder *b, const struct process *p, uint64_t ended_ns)
+{
+    const struct process_note *n = trace_notes_find(&b->notes, p);
+
+    if (event_list_wait(&b->o.events) == EVENT_NONE || !processes_wants(b->o.processes, p))
+        return;
+    struct former_process *f = &b->formers[b->next_former++ % FORMERS_MAX];
+    f->tgid = p->tgid;
+    f->parent_tgid = p->parent_tgid;
+    f->id = n && n->record.epoch == b->epoch ? n->record.id : 0;
+    f->start_boottime_ns = p->bound ? p->start_boottime_ns : 0;
+    f->exec_generation = p->bound ? p->exec_generation : p->expected_generation;
+    f->ended_ns = ended_ns;
+    memcpy(f->comm, p->comm, sizeof f->comm);
+    f->threads.count = 0;
+    for (size_t i = 0; f->id && i < p->threads.count && i < n->threads.count; i++) {
+        const struct former_thread t = {p->threads.data[i].tid, n->threads.data[i].id};
+        if (n->threads.data[i].epoch == b->epoch && !VEC_PUSH(&f->threads, t))
+            b->no_memory = true;
+    }
+}
+
+void trace_builder_forget_formers(struct trace_builder *b)
+{
+    for (uint32_t i = 0; i < FORMERS_MAX; i++) {
+        VEC_DEINIT(&b->formers[i].threads);
+        b->formers[i] = (struct former_process){0};
+    }
+    b->next_former = 0;
+}
+
+/* The former process that the thread is of, the newest if there are several; NULL: none is known. */
+static struct former_process *former_of(struct trace_builder *b, const struct wire_thread *t)
+{
+    for (uint32_t i = 1; i <= FORMERS_MAX; i++) {
+        struct former_process *f = &b->formers[(b->next_former - i) % FORMERS_MAX];
+        if (f->tgid == t->tgid && (!f->start_boottime_ns || f->start_boottime_ns == t->start_boottime_ns) &&
+            (!f->exec_generation || f->exec_generation == t->exec_generation))
+            return f;
+    }
+    return NULL;
+}
+
+/* Its record, where nothing was written of it before it was replaced. */
+static void define_former(struct trace_builder *b, struct former_process *f, const struct wire_thread *t)
+{
+    struct trace_process record = {.tgid = f->tgid, .start_boottime_ns = t->start_boottime_ns, .exec_generation = t->exec_generation,
+                                   .parent_tgid = f->parent_tgid, .comm = trace_writer_cstr(b->o.writer, f->comm)};
+
+    trace_writer_put(b->o.writer, TRACE_process, &record);
+    struct trace_process_exit end = {.process = record.id, .time_ns = f->ended_ns};
+    trace_writer_put(b->o.writer, TRACE_process_exit, &end);
+    f->id = record.id;
+}
+
+/* Stores the thread's id in this epoch; 0: there is no room for it. */
+static struct error *find_former_thread(struct trace_builder *b, struct former_process *f, const struct wire_thread *t, uint32_t *id)
+{
+    for (size_t i = 0; i < f->threads.count; i++) {
+        if (f->threads.data[i].tid == t->tid) {
+            *id = f->threads.data[i].id;
+            return NULL;
+        }
+    }
+    if (!f->id)
+        define_former(b, f, t);
+    struct trace_thread record = {.process = f->id, .tid = t->tid};
+    trace_writer_put(b->o.writer, TRACE_thread, &record);
+    *id = record.id;
+    const struct former_thread thread = {t->tid, record.id};
+    return VEC_PUSH(&f->threads, thread) ? NULL : error_no_memory();
+}
+
+/* ---- what is written of a thread ---- */
 
 /* Stores the thread's id in this epoch; 0: there is no room for it. */
 static struct error *find_thread(struct trace_builder *b, struct process *p, const struct wire_thread *t, uint32_t *id)
@@ -135,9 +221,12 @@ static uint32_t add_waits(struct thread_account *a, const struct wire_thread *t,
     return count;
 }
 
-/* Writes the times of a thread up to its last switch, or up to `until_ns`; or only counts them, if they are `left_out`. */
-static struct error *put_times(struct trace_builder *b, struct process *p, const struct wire_thread *t, uint64_t until_ns,
-                               bool left_out)
+/*
+ * Writes the times of a thread of `p`, or of `f`, up to its last switch, or up to `until_ns`; or only counts them, if they are
+ * `left_out`.
+ */
+static struct error *put_times(struct trace_builder *b, struct process *p, struct former_process *f, const struct wire_thread *t,
+                               uint64_t until_ns, bool left_out)
 {
     uint64_t open_ns = until_ns > t->switched_ns ? until_ns - t->switched_ns : 0, rows[3 * WIRE_WAIT_KINDS];
     struct thread_account *a = account_of(b, t);
@@ -146,7 +235,7 @@ static struct error *put_times(struct trace_builder *b, struct process *p, const
     if (!a)
         return error_no_memory();
     if (!left_out)
-        TRY(find_thread(b, p, t, &record.thread));
+        TRY(p ? find_thread(b, p, t, &record.thread) : find_former_thread(b, f, t, &record.thread));
     if (!left_out && !record.thread)
         return NULL;
     record.since_ns = a->until_ns + (t->since_ns - a->since_ns);
@@ -168,16 +257,29 @@ static struct error *put_times(struct trace_builder *b, struct process *p, const
 struct error *trace_builder_thread(struct trace_builder *b, const struct wire_thread *t, uint64_t until_ns)
 {
     struct process *p = process_of(b, t);
+    struct former_process *f = p ? NULL : former_of(b, t);
 
-    return p ? put_times(b, p, t, until_ns, false) : NULL;
+    /* What a thread of a former process does since its last switch, it does as the first thread of the next one. */
+    return p || f ? put_times(b, p, f, t, p ? until_ns : 0, false) : NULL;
+}
+
+/* Whether the times of a thread that has ended are to be left out: of one process there may be only so many. */
+static bool are_refused(struct trace_builder *b, const struct process *p, const struct wire_thread *t)
+{
+    return trace_writer_epoch_full(b->o.writer) ||
+           (p && !quota_take(b->o.processes->quotas, p->slot, QUOTA_thread_times, 1, t->switched_ns));
 }
 
 struct error *trace_builder_thread_ended(struct trace_builder *b, const struct wire_thread *t)
 {
+    const struct process *now = processes_find(b->o.processes, t->tgid);
     struct process *p = process_of(b, t);
+    struct former_process *f = p ? NULL : former_of(b, t);
+    bool is_late = !p && !f && now && now->selected && !is_of(now, t);
 
-    if (p)
-        TRY(put_times(b, p, t, 0, trace_writer_epoch_full(b->o.writer) || !quota_take(b->o.processes->quotas, p->slot, QUOTA_thread_times, 1, t->switched_ns)));
+    b->losses[LOSS_thread_late] += is_late;
+    if (p || f || is_late)
+        TRY(put_times(b, p, f, t, 0, is_late || are_refused(b, now, t)));
     for (uint32_t i = 0; i < WIRE_NEAR_SITES; i++)
         trace_builder_owed(b, t->near[i].key, &t->near[i].site, t->switched_ns);
     forget_account(b, t->tid);

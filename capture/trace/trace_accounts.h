@@ -15,9 +15,13 @@ void trace_builder_ticks(struct trace_builder *b, uint32_t event, uint64_t time_
 struct error *trace_builder_thread(struct trace_builder *b, const struct wire_thread *thread, uint64_t until_ns);
 /*
  * The same for a thread that has ended: it is forgotten. Its times are left out, and counted as a loss, when its process has
- * ended more threads than one process may.
+ * ended more threads than one process may, or has executed another program in an epoch before.
  */
 struct error *trace_builder_thread_ended(struct trace_builder *b, const struct wire_thread *thread);
+/* A process is about to be dropped: remembers it for times of its threads that come late. */
+void trace_builder_keep_former(struct trace_builder *b, const struct process *p, uint64_t ended_ns);
+/* Forgets all of those: their ids are those of an epoch. */
+void trace_builder_forget_formers(struct trace_builder *b);
 /* Writes what a thread of a recorded process did at `time_ns`; since_ns 0: it runs, or it is not known since when. */
 struct error *trace_builder_thread_state(struct trace_builder *b, struct process *p, uint32_t tid, uint64_t time_ns,
                                          enum trace_kernel_state state, uint64_t since_ns);

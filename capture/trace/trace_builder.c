@@ -9,6 +9,7 @@
 
 #include "capture/trace/codes_limit.h"
 #include "capture/trace/stacks.h"
+#include "capture/trace/trace_accounts.h"
 #include "capture/trace/wait_sites.h"
 #include "capture/trace/trace_define.h"
 #include "capture/trace/trace_losses.h"
@@ -41,6 +42,7 @@ void trace_builder_destroy(struct trace_builder *b)
     map_deinit(&b->site_of);
     VEC_DEINIT(&b->sites);
     VEC_DEINIT(&b->accounts);
+    trace_builder_forget_formers(b);
     python_names_deinit(&b->names);
     trace_notes_deinit(&b->notes);
     trace_memory_deinit(&b->memory);
@@ -140,6 +142,7 @@ static void begin_epoch(struct trace_builder *b)
     b->blame_id = 0;
     map_clear(&b->kernel_frames);
     wait_sites_clear(b);
+    trace_builder_forget_formers(b);
     trace_builder_clock(b);
     struct trace_host host = {
         .hostname = trace_writer_cstr(w, h->hostname),
@@ -250,6 +253,7 @@ static void on_ended(void *ctx, struct process *p, uint64_t time_ns)
             error_destroy(put_perf_map(b, n, time_ns));
     }
     trace_refusals_end(b, p, time_ns);
+    trace_builder_keep_former(b, p, time_ns);
     trace_notes_forget(&b->notes, p);
 }
 

@@ -25,6 +25,19 @@ struct thread_account {
     struct wire_wait_sum waits[WIRE_WAIT_KINDS];
 };
 
+/* A process that has executed another program in this epoch, or is gone: times of its threads may come yet. */
+#define FORMERS_MAX 256
+struct former_thread {
+    uint32_t tid, id; /* of its record */
+};
+struct former_process {
+    uint32_t tgid, parent_tgid, id;              /* id 0: it has no record so far */
+    uint64_t start_boottime_ns, exec_generation; /* 0: not known */
+    uint64_t ended_ns;
+    char comm[17];
+    VEC(struct former_thread) threads;           /* that have a record */
+};
+
 /* What stacks of waits at a call site stand for, and what they were given of it; by ids of the epoch. */
 #define SITE_STACKS 64
 enum { SITE_WAITING, SITE_QUEUED, SITE_BLAME, SITE_DEBTS }; /* what a site owes: waiting, time in the run queue, what others lost */
@@ -84,6 +97,8 @@ struct trace_builder {
     /* Of threads whose waits are recorded: what was written of each, and for all of them how long they waited. */
     VEC(struct thread_account) accounts;
     struct map account_of; /* tid -> index of accounts */
+    struct former_process formers[FORMERS_MAX]; /* a ring: the next one takes the place of the oldest */
+    uint32_t next_former;
     uint64_t waited_ns;
     VEC(struct site_note) sites; /* call sites of waits that this epoch has samples of */
     size_t site_stacks;          /* of all of them */

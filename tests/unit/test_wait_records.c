@@ -122,6 +122,7 @@ struct names {
     char strings[64][128], frames[16][128], stacks[16][128], labels[16][256];
     uint32_t string_count, symbols[16], symbol_count, frame_count, stack_count, tuples[16], tuple_count, label_count;
     uint32_t event_count, blame; /* the event of blame */
+    uint32_t thread_count, process_of[16]; /* by thread */
 };
 
 /* Stores "A;B", or B alone. */
@@ -136,7 +137,11 @@ static void keep(char to[128], const char *a, const char *b)
 static void define(struct names *n, const struct trace_record *rec)
 {
     if (rec->type == TRACE_host) {
-        n->event_count = n->blame = 0; /* an epoch begins; its ids of stacks and labels are those of the epoch before */
+        /* An epoch begins; its ids of stacks and labels are those of the epoch before. */
+        n->event_count = n->blame = n->thread_count = 0;
+    } else if (rec->type == TRACE_thread) {
+        assert_true(n->thread_count < 15);
+        n->process_of[++n->thread_count] = rec->thread.process;
     } else if (rec->type == TRACE_event) {
         n->event_count++;
         n->blame = rec->event.kind == TRACE_EVENT_BLAME ? n->event_count : n->blame;
@@ -176,6 +181,8 @@ static void tell(const struct names *n, const struct trace_record *rec, struct b
                        n->stacks[n->tuples[s.tuple]], n->labels[s.label_set]);
     } else if (rec->type == TRACE_thread_time) {
         const struct trace_thread_time *t = &rec->thread_time;
+        if (n->process_of[t->thread] > 1)
+            buf_printf(out, "process %u: ", n->process_of[t->thread]);
         buf_printf(out, "%" PRIu64 "-%" PRIu64 " %" PRIu64, t->since_ns, t->until_ns, t->on_cpu_ns);
         for (uint64_t i = 0; i < t->waits.count; i++)
             buf_printf(out, " %" PRIu64 ":%" PRIu64 "*%" PRIu64, t->waits.values[3 * i], t->waits.values[3 * i + 1],
@@ -332,6 +339,90 @@ TEST_WITH(thread_times, set_up, tear_down)
                     "380-400 20\n"
                     "100-520 150 1:140*12 4:60*6\n"
                     "100-130 30\n");
+}
+
+/* The side-band says that the process has executed another program, which has this generation. */
+static void execute(struct world *w, uint64_t generation, bool bound)
+{
+    const struct processes_events events = trace_builder_process_events(w->builder);
+
+    processes_set_events(w->processes, &events);
+    OK(processes_begin(w->processes, (uint32_t)getpid(), 400, &w->process));
+    process_select(w->process, true, true);
+    w->process->configured = true;
+    w->process->expected_generation = generation;
+    w->process->bound = bound;
+    w->process->start_boottime_ns = bound;
+    w->process->exec_generation = bound ? generation : 0;
+}
+
+static struct wire_thread other_thread(struct wire_thread t, uint32_t tid, uint64_t generation)
+{
+    t.tid = tid;
+    t.start_boottime_ns = 1;
+    t.exec_generation = generation;
+    return t;
+}
+
+/* Times that come when the process has executed another program already are those of the program before. */
+TEST_WITH(times_after_exec, set_up, tear_down)
+{
+    struct world *w = *state;
+    struct wire_thread seen = other_thread(thread(200, 40, 60, 0, false), 7, 1);
+
+    w->process->bound = true;
+    w->process->start_boottime_ns = w->process->exec_generation = 1;
+    OK(trace_builder_thread(w->builder, &seen, 0));
+    execute(w, 2, true);
+    seen = other_thread(thread(500, 40, 360, 0, false), 7, 1);
+    OK(trace_builder_thread(w->builder, &seen, 900)); /* by then it is another thread */
+    seen = other_thread(thread(600, 140, 360, 0, false), 7, 1);
+    OK(trace_builder_thread_ended(w->builder, &seen));
+    for (int i = 0; i < 2; i++) { /* the second one has a record by then, and another thread's id */
+        struct wire_thread unseen = other_thread(thread(700, 0, 600, 0, false), 8, 1);
+        OK(trace_builder_thread_ended(w->builder, &unseen));
+    }
+    struct wire_thread next = other_thread(thread(900, 0, 800, 0, false), 7, 2);
+    OK(trace_builder_thread(w->builder, &next, 0));
+    trace_builder_count_unwritten(w->builder);
+    assert_int_equal(trace_builder_loss_counts(w->builder)[LOSS_thread_late], 0);
+    assert_int_equal(trace_builder_loss_counts(w->builder)[LOSS_wait_unwritten], (360 + 600 + 600 + 800) / PERIOD);
+    assert_trace(w, "100-200 40 1:60*6\n"
+                    "200-500 0 1:300*30\n"
+                    "500-600 100\n"
+                    "100-700 0 1:600*60\n"
+                    "100-700 0 1:600*60\n"
+                    "process 2: 100-900 0 1:800*80\n");
+}
+
+/* The same of processes of which nothing was written, or sampled, before they were replaced. */
+TEST_WITH(times_after_exec_of_unknown, set_up, tear_down)
+{
+    struct world *w = *state;
+    struct wire_thread first = other_thread(thread(200, 40, 60, 0, false), 7, 1),
+                       second = other_thread(thread(300, 40, 160, 0, false), 7, 2);
+
+    execute(w, 2, false);
+    OK(trace_builder_thread_ended(w->builder, &first));
+    execute(w, 3, false);
+    OK(trace_builder_thread_ended(w->builder, &second));
+    assert_trace(w, "100-200 40 1:60*6\n"
+                    "process 2: 100-300 40 1:160*16\n");
+}
+
+/* In another epoch the program before is not known any more. */
+TEST_WITH(times_after_exec_and_epoch, set_up, tear_down)
+{
+    struct world *w = *state;
+    struct wire_thread t = other_thread(thread(1200, 0, 1100, 0, false), 7, 1);
+
+    execute(w, 2, true);
+    OK(trace_builder_begin_epoch(w->builder, 500));
+    OK(trace_builder_thread_ended(w->builder, &t));
+    trace_builder_count_unwritten(w->builder);
+    assert_int_equal(trace_builder_loss_counts(w->builder)[LOSS_thread_late], 1);
+    assert_int_equal(trace_builder_loss_counts(w->builder)[LOSS_wait_unwritten], 1);
+    assert_trace(w, "");
 }
 
 /* A process that ends threads without end has the times of as many written as one process may. */
