@@ -759,13 +759,31 @@ def test_full_disk(pysym, tmp_path):
         pytest.skip("mounting a small file system needs root")
     small = tmp_path / "small"
     small.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=32k", "tmpfs", small], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", small], check=True)
     try:
-        trace = small / "t.bin"
-        done = subprocess.run([PYCAP, "record", "-F", "999", "-o", trace, "--", "/usr/bin/python3",
-                               PROGRAMS / "chains.py", "0.1"], capture_output=True, text=True, timeout=300, check=False)
-        assert done.returncode == 1
-        assert "t.bin" in done.stderr and "space" in done.stderr
+        trace, gate = small / "t.bin", tmp_path / "gate"
+        # With new functions all the time, so that the trace soon needs another page of the disk.
+        program = """
+import itertools, os, sys, time
+end = None
+for n in itertools.count():
+    exec(f"def function_{n}(): sum(range(20000))\\nfunction_{n}()")
+    if not end and os.path.exists(sys.argv[1]):
+        end = time.process_time() + 1
+    if end and time.process_time() > end:
+        break
+"""
+        with subprocess.Popen([PYCAP, "record", "-F", "999", "-o", trace, "--", "/usr/bin/python3", "-c", program, gate],
+                              stderr=subprocess.PIPE, text=True) as recorder:
+            # The disk is full once the file has something; at the latest its end finds no room.
+            while recorder.poll() is None and not pysym(trace, "--format", "folded").stdout:
+                time.sleep(0.1)
+            with pytest.raises(OSError, match="No space left"), open(small / "full", "wb", buffering=0) as full:
+                while full.write(bytes(512)):
+                    pass
+            gate.touch()
+            said = recorder.communicate(timeout=300)[1]
+        assert recorder.returncode == 1 and "t.bin" in said and "space" in said, said
         assert pysym(trace, "--format", "folded").stdout.count("\n") > 0
     finally:
         subprocess.run(["umount", small], check=True)
