@@ -17,6 +17,7 @@
 #include "symbolize/live_convert.h"
 #include "symbolize/options.h"
 #include "symbolize/output_files.h"
+#include "symbolize/output_stream.h"
 #include "symbolize/part_files.h"
 #include "symbolize/push/push.h"
 #include "symbolize/push/series.h"
@@ -139,26 +140,42 @@ static struct error *arrange_files(struct options *o, struct output_files *files
                                                   emitter->name, o->output ? o->output : "standard output");
 }
 
+static int descriptor_of_messages(struct output_stream *stream)
+{
+    (void)stream;
+    return STDERR_FILENO;
+}
+
+/* Standard error, for messages with names from traces. */
+static struct error *open_messages(struct output_limit *none, struct output_stream *out)
+{
+    *none = (struct output_limit){.max_bytes = UINT64_MAX};
+    *out = (struct output_stream){.limit = none, .descriptor = descriptor_of_messages};
+    TRY(output_stream_open(out));
+    setvbuf(out->file, NULL, _IOLBF, 0);
+    return NULL;
+}
+
 /* Writes the parts of an output to files, and says how many there are. */
-static struct error *convert_to_parts(const struct options *o, struct output_files *files, struct convert_outcome *outcome)
+static struct error *convert_to_parts(const struct options *o, struct output_files *files, FILE *messages, struct convert_outcome *outcome)
 {
     struct part_files parts;
 
     struct error *err = part_files_init(&parts, files, o->output, o->choice.emitter->extension, o->window_ns);
     if (!err)
-        err = convert_run(o, &(struct convert_output){.parts = &parts.sink}, stderr, outcome);
+        err = convert_run(o, &(struct convert_output){.parts = &parts.sink}, messages, outcome);
     err = output_files_finish(files, err);
     if (!err)
-        part_files_print(&parts, stderr);
+        part_files_print(&parts, messages);
     part_files_deinit(&parts);
     return err;
 }
 
-static struct error *convert_to_one(const struct options *o, struct output_files *files, struct convert_outcome *outcome)
+static struct error *convert_to_one(const struct options *o, struct output_files *files, FILE *messages, struct convert_outcome *outcome)
 {
     const struct convert_output out = {.file = output_files_first(files)};
 
-    return output_files_finish(files, convert_run(o, &out, stderr, outcome));
+    return output_files_finish(files, convert_run(o, &out, messages, outcome));
 }
 
 static struct error *convert_to(struct options *o, const struct inputs *inputs, struct convert_outcome *outcome)
@@ -167,9 +184,12 @@ static struct error *convert_to(struct options *o, const struct inputs *inputs, 
                                                  .parts = options_split(o),
                                                  .max_bytes = options_max_output(o),
                                                  .binary = o->choice.kind == OUTPUT_BASELINE || (o->choice.emitter && o->choice.emitter->binary),
+                                                 .syntax = options_syntax(o),
                                                  .inputs = inputs->list.data,
                                                  .input_count = inputs->list.count};
     struct output_files *files;
+    struct output_limit none;
+    struct output_stream messages = {0};
 
     TRY(output_files_open(&options, &files));
     unfinished = files;
@@ -178,7 +198,10 @@ static struct error *convert_to(struct options *o, const struct inputs *inputs, 
     if (!err)
         err = confine(o);
     if (!err)
-        err = (options_split(o) ? convert_to_parts : convert_to_one)(o, files, outcome);
+        err = open_messages(&none, &messages);
+    if (!err)
+        err = (options_split(o) ? convert_to_parts : convert_to_one)(o, files, messages.file, outcome);
+    output_stream_close(&messages);
     output_files_remove(files); /* while remove_output() still would */
     unfinished = NULL;
     output_files_destroy(files);

@@ -222,6 +222,18 @@ uint64_t options_max_output(const struct options *o)
     return o->max_output_bytes ? o->max_output_bytes : (writes_each_sample(o) ? UINT64_C(4) : UINT64_C(1)) << 30;
 }
 
+enum job_text_syntax options_syntax(const struct options *o)
+{
+    const struct report_format *report = o->compare.report;
+    const struct emitter *emitter = o->choice.emitter;
+
+    if (o->choice.kind == OUTPUT_BASELINE || (emitter && emitter->binary))
+        return JOB_TEXT_AS_IS;
+    if (o->emit.json)
+        return JOB_TEXT_JSON;
+    return report ? report->syntax : emitter ? emitter->syntax : JOB_TEXT_PLAIN;
+}
+
 bool options_shows_progress(const struct options *o)
 {
     return !o->quiet && o->choice.kind != OUTPUT_LIVE && o->command != COMMAND_PUSH && (o->output || !writes_each_sample(o) || !isatty(STDOUT_FILENO));

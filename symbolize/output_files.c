@@ -222,7 +222,7 @@ static struct output_file *new_file(struct output_files *s, const char *beside)
         return NULL;
     }
     *f = (struct output_file){.set = s, .temporary = temporary, .fd = -1};
-    f->stream = (struct output_stream){.limit = &s->limit, .binary = true, .seekable = true, .descriptor = descriptor_of};
+    f->stream = (struct output_stream){.limit = &s->limit, .binary = true, .text = {.syntax = s->options.syntax}, .seekable = true, .descriptor = descriptor_of};
     return f;
 }
 
@@ -422,7 +422,7 @@ static struct error *open_first(struct output_files *s)
     }
     TRY(check_input(o));
     TRY(output_open(o->path, &s->output));
-    s->first = (struct output_stream){.limit = &s->limit, .binary = o->binary, .seekable = s->output.place,
+    s->first = (struct output_stream){.limit = &s->limit, .binary = o->binary, .text = {.syntax = o->syntax}, .seekable = s->output.place,
                                       .descriptor = descriptor_of_first, .buffer_bytes = FIRST_BUFFER_BYTES};
     TRY(output_stream_open(&s->first));
     return s->output.place ? find_folder(s) : NULL;

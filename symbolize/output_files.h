@@ -27,6 +27,7 @@ struct output_files_options {
     bool parts;                /* nothing is written to `path`: there are only files in its folder */
     uint64_t max_bytes;        /* of all files together */
     bool binary;               /* see struct output_stream */
+    enum job_text_syntax syntax; /* of all files */
     const struct stat *inputs; /* files that are not overwritten */
     size_t input_count;
 };
