@@ -7,7 +7,9 @@ in an output or a message controls a terminal, and an output never goes into wha
 import json
 import os
 import resource
+import shutil
 import subprocess
+import sys
 import threading
 import time
 import xml.etree.ElementTree
@@ -193,6 +195,54 @@ def outputs(pycap, pysym, scene):
                     yield f"{what}: the output is the other user's"
 
 
+SWAP = """
+import ctypes, os, sys
+libc, folder = ctypes.CDLL(None), sys.argv[1].encode()
+while True:
+    libc.renameat2(-100, folder + b"/x", -100, folder + b"/y", 2)  # exchanges them
+"""
+
+
+def swapped(pycap, pysym, scene):
+    """Outputs below a folder of another user, who has a link to a folder of root's there, and a folder and that link in turns."""
+    trace, theirs, held = scene.top / "demo.trace", scene.top / "theirs", scene.top / "held"
+    trace.write_bytes(bad_texts())
+    held.mkdir()
+    theirs.mkdir()
+    (theirs / "x").mkdir()
+    (theirs / "y").symlink_to(held)
+    for path in (theirs, theirs / "x", theirs / "y"):
+        os.lchown(path, ATTACKER, ATTACKER)
+
+    def outputs_to(name):
+        out = theirs / name
+        record = [pycap, "record", "-q", "-d", "0.2", "-o"]
+        for i in range(12 if name == "x" else 1):
+            for command in ([*record, out / f"a{i}.bin"], [*record, out / "b-%t.bin", "--rotate", "0.1", "--keep", "1"],
+                            [*record, scene.top / "c.bin", "--status", out / "c.prom"],
+                            [*record, scene.top / "d.bin", "--archive", out / f"d{i}.tar"],
+                            [pycap, "archive", trace, "-o", out / f"e{i}.tar"], [pysym, trace, "-o", out / f"f{i}.folded"],
+                            [pysym, trace, "-o", out / f"g{i}.perf.data"],
+                            [pysym, trace, "-f", "folded", "--split", "process", "-o", out / f"h{i}.folded"],
+                            [pysym, "baseline", trace, "-o", out / f"i{i}.pyb"],
+                            [pysym, "push", "--pyroscope", "http://127.0.0.1:1", "--retry-for", "0s", "--state", out / f"j{i}", trace]):
+                run = Run(command)
+                there = [path.name for path in held.iterdir()]
+                if there:
+                    yield f"{os.path.basename(command[0])} {command[1]}: {there} in a folder of root's"
+                    shutil.rmtree(held)
+                    held.mkdir()
+                if name == "y" and not run.exit_code and "--status" not in command:
+                    yield f"{os.path.basename(command[0])} {command[1]} said nothing"
+
+    yield from outputs_to("y")
+    with subprocess.Popen([sys.executable, "-c", SWAP, theirs], user=ATTACKER, group=ATTACKER, extra_groups=[]) as attacker:
+        try:
+            yield from outputs_to("x")
+        finally:
+            attacker.kill()
+
+
 def limit(pycap, _, scene):
     """A limit of the size of files: an error with words, and no signal."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -208,6 +258,7 @@ CHECKS = [
     ("paths that must not be opened", paths),
     ("small traces that want much", bombs),
     ("another user's things where an output goes", outputs),
+    ("links that another user swaps on the way to an output", swapped),
     ("a limit of the size of files", limit),
 ]
 
