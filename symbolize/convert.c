@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "formats/base/printable.h"
 #include "formats/base/shell_word.h"
@@ -46,6 +47,7 @@ struct convert {
     VEC(struct input) inputs;
     struct file_limits limits;
     struct scout scout;
+    bool knows_named;          /* scout.named is complete */
     struct resolver *resolver; /* NULL for an output that resolves nothing */
     struct sources *sources;   /* NULL: no --source was given */
     struct summary *summary;   /* the pass owns it from add_summary() on */
@@ -85,6 +87,7 @@ static struct error *create_resolver(const struct convert *c, struct limits *lim
     const struct options *o = c->options;
     struct resolver_options options = {
         .binaries = {.archives = o->python_only ? NULL : o->archives.data,
+                     .named = c->knows_named ? &c->scout.named : NULL,
                      .symfs = o->symfs.data,
                      .sysroot = o->sysroot,
                      .no_host = o->no_host,
@@ -133,12 +136,45 @@ static struct error *scout_for(struct convert *c, const struct consumer *consume
     return file_limits_explain(&limits, err);
 }
 
+/* Nothing of what is not a regular file. */
+static uint64_t size_of(const char *path)
+{
+    struct stat st;
+
+    return !stat(path, &st) && S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
+}
+
+/*
+ * Is it worth reading the traces for the names of binaries, so that no others are unpacked? Not for archives that are smaller than
+ * they are, and for none that can be read only once.
+ */
+static bool wants_named(const struct convert *c)
+{
+    const struct options *o = c->options;
+    uint64_t traces = 0, archives = 0;
+
+    for (const char *const *path = o->archives.data; *path && !o->python_only; path++)
+        archives += size_of(*path);
+    for (size_t i = 0; i < c->inputs.count; i++) {
+        const char *path = input_again(&c->inputs.data[i]);
+        if (!path)
+            return false;
+        traces += size_of(path);
+    }
+    return archives > traces;
+}
+
 static struct error *scout(struct convert *c)
 {
     bool durations = time_range_has_share(&c->options->filters.time), matches = c->options->filters.around;
 
     for (size_t i = 0; (durations || matches) && i < c->inputs.count; i++)
         TRY(input_keep(&c->inputs.data[i]));
+    if (wants_named(c)) {
+        c->scout.named.texts.arena.limits = &c->limits.limits;
+        TRY(scout_for(c, &scout_binaries));
+        c->knows_named = true;
+    }
     if (durations)
         TRY(scout_for(c, &scout_durations));
     return matches ? scout_for(c, &scout_matches) : NULL;
@@ -588,6 +624,7 @@ struct error *convert_run(const struct options *o, const struct convert_output *
         input_deinit(&c.inputs.data[i]);
     VEC_DEINIT(&c.inputs);
     VEC_DEINIT(&c.scout.files);
+    named_ids_deinit(&c.scout.named);
     intern_deinit(&c.weighed.differ);
     return file_limits_explain(&c.limits, err);
 }

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -101,6 +102,21 @@ static struct error *find_inputs(const struct options *o, struct inputs *found)
     return add_input(found, r->work);
 }
 
+/* 0: not known, as of a pipe. */
+static uint64_t size_of(const struct options *o, const struct inputs *inputs)
+{
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < inputs->list.count; i++) {
+        if (!S_ISREG(inputs->list.data[i].st_mode))
+            return 0;
+        sum += (uint64_t)inputs->list.data[i].st_size;
+    }
+    for (size_t i = 0; i < o->inputs.count; i++)
+        sum = strcmp(o->inputs.data[i], "-") ? sum : 0;
+    return sum;
+}
+
 /* The output as long as it is not complete, for remove_output(). */
 static struct output_files *volatile unfinished;
 
@@ -180,9 +196,10 @@ static struct error *convert_to_one(const struct options *o, struct output_files
 
 static struct error *convert_to(struct options *o, const struct inputs *inputs, struct convert_outcome *outcome)
 {
-    const struct output_files_options options = {.path = o->output,
+    bool by_size;
+    struct output_files_options options = {.path = o->output,
                                                  .parts = options_split(o),
-                                                 .max_bytes = options_max_output(o),
+                                                 .max_bytes = options_max_output(o, size_of(o, inputs), &by_size),
                                                  .binary = o->choice.kind == OUTPUT_BASELINE || (o->choice.emitter && o->choice.emitter->binary),
                                                  .syntax = options_syntax(o),
                                                  .inputs = inputs->list.data,
@@ -191,6 +208,7 @@ static struct error *convert_to(struct options *o, const struct inputs *inputs, 
     struct output_limit none;
     struct output_stream messages = {0};
 
+    options.by_size = by_size;
     TRY(output_files_open(&options, &files));
     unfinished = files;
     receive_signals();

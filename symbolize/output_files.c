@@ -434,7 +434,7 @@ struct error *output_files_open(const struct output_files_options *options, stru
     if (!s)
         return error_no_memory();
     s->options = *options;
-    s->limit.max_bytes = options->max_bytes;
+    s->limit = (struct output_limit){.max_bytes = options->max_bytes, .by_size = options->by_size};
     s->folder = (struct output_folder){.fd = -1, .last = -1, .made = note_made};
     struct error *err = open_first(s);
     if (err)

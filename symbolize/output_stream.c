@@ -134,7 +134,8 @@ struct error *output_limit_error(const struct output_limit *limit)
 {
     struct size_text size;
 
-    return limit->reached ? error_create(ERROR_LIMIT, "the output would be larger than %s; --max-output allows more",
-                                         size_text(limit->max_bytes, &size))
-                          : NULL;
+    if (!limit->reached)
+        return NULL;
+    return error_create(ERROR_LIMIT, "the output would be larger than %s%s; --max-output allows more", size_text(limit->max_bytes, &size),
+                        limit->by_size ? ", which is out of proportion to an input as small as this" : "");
 }

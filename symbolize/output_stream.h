@@ -18,6 +18,7 @@
 /* What all streams of an output may write together. */
 struct output_limit {
     uint64_t max_bytes, used_bytes;
+    bool by_size; /* they go by the size of the input */
     bool reached; /* a stream wanted to write more: nothing is written from then on */
 };
 

@@ -41,6 +41,16 @@ static struct error *take_match(void *state, const struct consumer_file *file, c
     return NULL;
 }
 
+static struct error *take_module(void *state, const struct consumer_file *file, const struct trace_record *rec)
+{
+    struct scout *s = state;
+
+    (void)file;
+    if (rec->type != TRACE_module)
+        return NULL;
+    return named_ids_add(&s->named, rec->module.build_id.data, (uint32_t)rec->module.build_id.len_bytes) ? NULL : error_no_memory();
+}
+
 static void leave(void *state)
 {
     (void)state;
@@ -53,3 +63,4 @@ const struct consumer scout_durations = {.wants = CONSUMER_SAMPLES,
                                          .destroy = leave};
 const struct consumer scout_matches = {
     .wants = CONSUMER_STACKS, .begin_file = begin_file, .sample = take_match, .destroy = leave};
+const struct consumer scout_binaries = {.record = take_module, .destroy = leave};

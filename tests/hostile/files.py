@@ -4,12 +4,14 @@
 What must hold: no format takes more memory or time than a small trace may, nothing but regular files is opened, nothing
 in an output or a message controls a terminal, and an output never goes into what is another user's.
 """
+import gzip
 import json
 import os
 import resource
 import shutil
 import subprocess
 import sys
+import tarfile
 import threading
 import time
 import xml.etree.ElementTree
@@ -110,6 +112,32 @@ def bombs(_, pysym, scene):
                 yield f"{name}, {form}: {run.resident_kib >> 10} MiB"
             if form in QUICK and run.cpu_s > FAIL_CPU_S:
                 yield f"{name}, {form}: {run.cpu_s:.1f} s of CPU"
+
+
+def zeros_by_name(names, gib_each):
+    """A packed tar of files of zeros, each some GiB long; a piece of gzip stands for 64 MiB."""
+    piece, out = gzip.compress(bytes(64 << 20)), bytearray()
+    for name in names:
+        member = tarfile.TarInfo(name)
+        member.size = gib_each << 30
+        out += gzip.compress(member.tobuf()) + piece * (gib_each << 4)
+    return bytes(out)
+
+
+def archives(_, pysym, scene):
+    """Archives that unpack to far more than they are: what the trace names, what it does not, what is no binary; packed twice."""
+    trace, archive, named = scene.top / "named.trace", scene.top / "bomb.tar.gz", "libx.so/" + "11" * 20
+    trace.write_bytes(names_path("/opt/none/libx.so"))
+    folder = scene.top / "temporary"
+    folder.mkdir()
+    for what, data in (("named", zeros_by_name([f"{named}/elf"], 3)), ("not named", zeros_by_name([f"libx.so/{'22' * 20}/elf"] * 3, 3)),
+                       ("no binary", zeros_by_name(["text"], 3)),
+                       ("packed twice", gzip.compress(gzip.compress(b"") * 3_000_000) * 20), ("nothing, often", gzip.compress(b"") * 3_000_000)):
+        archive.write_bytes(data)
+        run = Run(["env", f"TMPDIR={folder}", pysym, trace, "--archive", archive, "-f", "top"], keep=True)
+        print(f"          {what}, {len(data) / 1e6:.1f} MB: {run.cpu_s:.1f} s of CPU, {run.resident_kib >> 10} MiB, exit code {run.exit_code}")
+        if run.exit_code not in (0, 1) or run.cpu_s > FAIL_CPU_S or run.resident_kib > MOST_RESIDENT_KIB or list(folder.iterdir()):
+            yield f"{what}: exit code {run.exit_code}, {run.cpu_s:.1f} s of CPU, {run.resident_kib >> 10} MiB; {run.messages!r}"
 
 
 def texts(_, pysym, scene):
@@ -257,6 +285,7 @@ CHECKS = [
     ("strings that a terminal would obey", texts),
     ("paths that must not be opened", paths),
     ("small traces that want much", bombs),
+    ("archives that unpack to much", archives),
     ("another user's things where an output goes", outputs),
     ("links that another user swaps on the way to an output", swapped),
     ("a limit of the size of files", limit),
