@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "formats/base/clock.h"
+#include "formats/base/job_text.h"
 #include "formats/base/shell_word.h"
 #include "formats/base/vec.h"
 #include "symbolize/push/account.h"
