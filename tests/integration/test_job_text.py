@@ -2,6 +2,7 @@
 """No text that pycap and pysym print holds a command of a CI runner, whatever functions, files and threads are called."""
 import json
 import pathlib
+import random
 import re
 import subprocess
 import sys
@@ -73,21 +74,44 @@ def test_parts(trace, pysym, tmp_path):
     assert parts and not any(commands(part.read_text()) for part in parts)
 
 
+def run_of(weights, start_ns, seed):
+    """A trace of one stack of functions; each is the innermost in so many samples."""
+    names, rng, period_ns = NAMES[:5], random.Random(seed), 10101010
+    body = (craft.record(1, 0, start_ns) + b"".join(craft.string(s) for s in (b"cpu-clock", b"ns", NAMES[1][:15])) +
+            craft.record(6, 1, 2, 99, period_ns, 0) + craft.record(8, 77, 5, 0, 1, 3, 0, 77, 0, 0, 0, craft.VERSION, 0, 0) +
+            craft.record(11, 1, 77, 77, 3))
+    for i, name in enumerate(names):
+        body += craft.code(name, names[i - 1]) + craft.python_frame(i + 1)
+    body += craft.stack(0, range(1, len(names) + 1)) + b"".join(craft.whole_stack(python=i + 1) for i in range(len(names)))
+    tuples = [i + 1 for i, weight in enumerate(weights) for _ in range(weight + rng.randint(-5, 5))]
+    rng.shuffle(tuples)
+    rows = b"".join(craft.signed(period_ns) + craft.number(1) + craft.number(t) + b"\0\0" for t in tuples)
+    body += craft.record(26, 1, start_ns, len(tuples), craft.text(rows)) + craft.record(29, start_ns + period_ns * len(tuples), 3, len(tuples), 0)
+    return craft.file_header() + craft.block(body, 0, samples=len(tuples))
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs")
+    sides = []
+    for side, weights in enumerate(([100] * 5, [100, 100, 300, 100, 100])):
+        sides.append([folder / f"::{side}##[{i}].bin" for i in range(5)])
+        for i, path in enumerate(sides[-1]):
+            path.write_bytes(run_of(weights, (side + 1) * 10**12 + i * 10**10, 10 * side + i))
+    return sides
+
+
 @pytest.mark.parametrize("form", ["text", "markdown", "github", "junit", "json", "folded"])
-def test_comparisons(pysym, tmp_path, form):
-    """Of GitHub's annotations the lines are commands, and what is in them is not."""
-    old, new = tmp_path / "::old", tmp_path / "##[new]"
-    names = [name for name in NAMES if name != b"app.run"]
-    old.write_bytes(craft.calls_by_name(names[:4]))
-    new.write_bytes(craft.calls_by_name(names))
-    rules = [option for name in names for option in ("--fail-on", f"function {name.decode().strip()} 1%")]
-    done = pysym("diff", old, "--", new, "-f", form)
-    judged = pysym("diff", old, "--", new, "-f", form, *rules)
-    for text in (done.stdout, done.stderr, judged.stdout, judged.stderr):
-        own = ("::error", "::warning", "::notice") if form == "github" else ()
-        assert not commands("".join(line.removeprefix("::") + "\n" if line.startswith(own) else line + "\n" for line in text.split("\n")
-                                    ) if own else text), text
-    if form == "junit" and done.stdout:
-        ET.fromstring(done.stdout)
-    if form == "json" and done.stdout:
-        json.loads(done.stdout)
+def test_comparisons(pysym, runs, form):
+    """What got slower is called as a command, and so are files. Of GitHub's annotations the lines are commands, what is in them is not."""
+    done = pysym("diff", *runs[0], "--", *runs[1], "-f", form, "--fail-on", "function *forged* 5%")
+    assert done.returncode == 4 and not commands(done.stderr), (done.returncode, done.stderr)
+    told = done.stdout
+    if form == "github":
+        assert told.startswith("::error file=") and "\n::warning file=" in told
+        told = re.sub("^::(error|warning|notice) [^\n]*?::", "", told, flags=re.M)
+    assert not commands(told) and "error]forged" in told, told
+    if form == "junit":
+        assert "##[error]forged" in next(ET.fromstring(done.stdout).iter("failure")).get("message")
+    if form == "json":
+        assert "##[error]forged" in json.dumps(json.loads(done.stdout))

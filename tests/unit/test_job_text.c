@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "capture/host/messages.h"
 #include "formats/base/job_text.h"
 
 /* In pieces of that many bytes. */
@@ -76,7 +77,9 @@ TEST(messages_are_broken)
 
     assert_non_null(out);
     job_text_print(out, "%s: %d\n::x\n", "##[", 7);
+    messages_line(out, "%s", "::a ##vso[b\n::c");
+    messages_write(out, "  %s\n%s\n", "::d", "::e");
     fclose(out);
-    assert_string_equal(text, "##\\x5b: 7\n:\\x3ax\n");
+    assert_string_equal(text, "##\\x5b: 7\n:\\x3ax\npycap: ::a ##vso\\x5bb\\x0a::c\n  :\\x3ad\n:\\x3ae\n");
     free(text);
 }
