@@ -3,7 +3,6 @@
 
 #include <inttypes.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "formats/base/printable.h"
 #include "formats/base/shell_word.h"
@@ -47,7 +46,6 @@ struct convert {
     VEC(struct input) inputs;
     struct file_limits limits;
     struct scout scout;
-    bool knows_named;          /* scout.named is complete */
     struct resolver *resolver; /* NULL for an output that resolves nothing */
     struct sources *sources;   /* NULL: no --source was given */
     struct summary *summary;   /* the pass owns it from add_summary() on */
@@ -87,7 +85,7 @@ static struct error *create_resolver(const struct convert *c, struct limits *lim
     const struct options *o = c->options;
     struct resolver_options options = {
         .binaries = {.archives = o->python_only ? NULL : o->archives.data,
-                     .named = c->knows_named ? &c->scout.named : NULL,
+                     .named = c->scout.knows_named ? &c->scout.named : NULL,
                      .symfs = o->symfs.data,
                      .sysroot = o->sysroot,
                      .no_host = o->no_host,
@@ -136,44 +134,16 @@ static struct error *scout_for(struct convert *c, const struct consumer *consume
     return file_limits_explain(&limits, err);
 }
 
-/* Nothing of what is not a regular file. */
-static uint64_t size_of(const char *path)
-{
-    struct stat st;
-
-    return !stat(path, &st) && S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
-}
-
-/*
- * Is it worth reading the traces for the names of binaries, so that no others are unpacked? Not for archives that are smaller than
- * they are, and for none that can be read only once.
- */
-static bool wants_named(const struct convert *c)
-{
-    const struct options *o = c->options;
-    uint64_t traces = 0, archives = 0;
-
-    for (const char *const *path = o->archives.data; *path && !o->python_only; path++)
-        archives += size_of(*path);
-    for (size_t i = 0; i < c->inputs.count; i++) {
-        const char *path = input_again(&c->inputs.data[i]);
-        if (!path)
-            return false;
-        traces += size_of(path);
-    }
-    return archives > traces;
-}
-
 static struct error *scout(struct convert *c)
 {
     bool durations = time_range_has_share(&c->options->filters.time), matches = c->options->filters.around;
 
     for (size_t i = 0; (durations || matches) && i < c->inputs.count; i++)
         TRY(input_keep(&c->inputs.data[i]));
-    if (wants_named(c)) {
+    if (!c->options->python_only && scout_of_binaries_pays(c->options->archives.data, c->inputs.data, c->inputs.count)) {
         c->scout.named.texts.arena.limits = &c->limits.limits;
         TRY(scout_for(c, &scout_binaries));
-        c->knows_named = true;
+        c->scout.knows_named = true;
     }
     if (durations)
         TRY(scout_for(c, &scout_durations));

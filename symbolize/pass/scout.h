@@ -15,11 +15,18 @@
 struct scout {
     VEC(struct file_scouted) files;
     struct named_ids named; /* the binaries that the files name */
+    bool knows_named;       /* all of them */
 };
 
 /* The state of each is a struct scout, which stays the caller's. They fill durations, times of the samples that come, and names. */
 extern const struct consumer scout_durations;
 extern const struct consumer scout_matches;
 extern const struct consumer scout_binaries;
+
+/*
+ * Is it worth reading the traces for the names of binaries, so that no others are unpacked? Not for archives that are smaller than
+ * the traces are, and for none that can be read only once. `archives` ends with NULL.
+ */
+bool scout_of_binaries_pays(const char *const *archives, const struct input *inputs, size_t input_count);
 
 #endif
