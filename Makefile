@@ -350,7 +350,7 @@ FUZZ_BIN := $(FUZZ_SRC:tests/fuzz/%.c=$(OUT)/%)
 FUZZED := $(patsubst %.c,%,$(wildcard capture/host/*.c) $(filter-out %/outputs.c %/interrupt.c,$(wildcard capture/output/*.c)))
 FUZZED += $(patsubst %.c,%,$(wildcard capture/event/*.c))
 FUZZED += capture/asyncio/task_walk capture/asyncio/task_frames capture/asyncio/task_sets capture/asyncio/task_awaiters capture/asyncio/task_table
-FUZZED += capture/process/program capture/session/command_note capture/when/condition symbolize/binary/archive symbolize/stack/perf_map
+FUZZED += capture/process/program capture/session/command_note capture/when/condition symbolize/binary/archive symbolize/binary/named_ids symbolize/stack/perf_map
 FUZZED += symbolize/source/source_path symbolize/source/source_text symbolize/push/profile symbolize/push/message symbolize/push/label_rule symbolize/push/label_map
 FUZZED += symbolize/push/state_file symbolize/push/ledger
 FUZZED += symbolize/push/verdict symbolize/push/store_url symbolize/push/store_kind symbolize/push/pyroscope symbolize/push/parca

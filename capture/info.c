@@ -13,6 +13,7 @@
 #include "capture/sampler/sampler.h"
 #include "formats/base/buf.h"
 #include "formats/base/clock.h"
+#include "formats/base/job_text.h"
 #include "formats/base/printable.h"
 #include "formats/cpython/version.h"
 
@@ -95,7 +96,7 @@ static void print_process(const struct process *p, uint64_t own_mount_namespace,
         buf_put_str(&flavour, " debug");
     if (image->layout.free_threaded)
         buf_put_str(&flavour, " free-threaded");
-    fprintf(out, "%8u  %-16s  %-8s%s  %-6s  %s  %s\n", p->tgid, buf_cstr(&comm), py_version_text(image->version_hex, version),
+    job_text_print(out, "%8u  %-16s  %-8s%s  %-6s  %s  %s\n", p->tgid, buf_cstr(&comm), py_version_text(image->version_hex, version),
             buf_cstr(&flavour), p->glibc ? "glibc" : "other", buf_cstr(&path),
             mount && mount != own_mount_namespace ? "(own mount namespace)" : "");
     if (image->refused)

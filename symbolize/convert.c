@@ -85,6 +85,7 @@ static struct error *create_resolver(const struct convert *c, struct limits *lim
     const struct options *o = c->options;
     struct resolver_options options = {
         .binaries = {.archives = o->python_only ? NULL : o->archives.data,
+                     .named = c->scout.knows_named ? &c->scout.named : NULL,
                      .symfs = o->symfs.data,
                      .sysroot = o->sysroot,
                      .no_host = o->no_host,
@@ -139,6 +140,11 @@ static struct error *scout(struct convert *c)
 
     for (size_t i = 0; (durations || matches) && i < c->inputs.count; i++)
         TRY(input_keep(&c->inputs.data[i]));
+    if (!c->options->python_only && scout_of_binaries_pays(c->options->archives.data, c->inputs.data, c->inputs.count)) {
+        c->scout.named.texts.arena.limits = &c->limits.limits;
+        TRY(scout_for(c, &scout_binaries));
+        c->scout.knows_named = true;
+    }
     if (durations)
         TRY(scout_for(c, &scout_durations));
     return matches ? scout_for(c, &scout_matches) : NULL;
@@ -588,6 +594,7 @@ struct error *convert_run(const struct options *o, const struct convert_output *
         input_deinit(&c.inputs.data[i]);
     VEC_DEINIT(&c.inputs);
     VEC_DEINIT(&c.scout.files);
+    named_ids_deinit(&c.scout.named);
     intern_deinit(&c.weighed.differ);
     return file_limits_explain(&c.limits, err);
 }

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,6 +18,7 @@
 #include "symbolize/live_convert.h"
 #include "symbolize/options.h"
 #include "symbolize/output_files.h"
+#include "symbolize/output_stream.h"
 #include "symbolize/part_files.h"
 #include "symbolize/push/push.h"
 #include "symbolize/push/series.h"
@@ -100,6 +102,21 @@ static struct error *find_inputs(const struct options *o, struct inputs *found)
     return add_input(found, r->work);
 }
 
+/* 0: not known, as of a pipe. */
+static uint64_t size_of(const struct options *o, const struct inputs *inputs)
+{
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < inputs->list.count; i++) {
+        if (!S_ISREG(inputs->list.data[i].st_mode))
+            return 0;
+        sum += (uint64_t)inputs->list.data[i].st_size;
+    }
+    for (size_t i = 0; i < o->inputs.count; i++)
+        sum = strcmp(o->inputs.data[i], "-") ? sum : 0;
+    return sum;
+}
+
 /* The output as long as it is not complete, for remove_output(). */
 static struct output_files *volatile unfinished;
 
@@ -139,38 +156,59 @@ static struct error *arrange_files(struct options *o, struct output_files *files
                                                   emitter->name, o->output ? o->output : "standard output");
 }
 
+static int descriptor_of_messages(struct output_stream *stream)
+{
+    (void)stream;
+    return STDERR_FILENO;
+}
+
+/* Standard error, for messages with names from traces. */
+static struct error *open_messages(struct output_limit *none, struct output_stream *out)
+{
+    *none = (struct output_limit){.max_bytes = UINT64_MAX};
+    *out = (struct output_stream){.limit = none, .descriptor = descriptor_of_messages};
+    TRY(output_stream_open(out));
+    setvbuf(out->file, NULL, _IOLBF, 0);
+    return NULL;
+}
+
 /* Writes the parts of an output to files, and says how many there are. */
-static struct error *convert_to_parts(const struct options *o, struct output_files *files, struct convert_outcome *outcome)
+static struct error *convert_to_parts(const struct options *o, struct output_files *files, FILE *messages, struct convert_outcome *outcome)
 {
     struct part_files parts;
 
     struct error *err = part_files_init(&parts, files, o->output, o->choice.emitter->extension, o->window_ns);
     if (!err)
-        err = convert_run(o, &(struct convert_output){.parts = &parts.sink}, stderr, outcome);
+        err = convert_run(o, &(struct convert_output){.parts = &parts.sink}, messages, outcome);
     err = output_files_finish(files, err);
     if (!err)
-        part_files_print(&parts, stderr);
+        part_files_print(&parts, messages);
     part_files_deinit(&parts);
     return err;
 }
 
-static struct error *convert_to_one(const struct options *o, struct output_files *files, struct convert_outcome *outcome)
+static struct error *convert_to_one(const struct options *o, struct output_files *files, FILE *messages, struct convert_outcome *outcome)
 {
     const struct convert_output out = {.file = output_files_first(files)};
 
-    return output_files_finish(files, convert_run(o, &out, stderr, outcome));
+    return output_files_finish(files, convert_run(o, &out, messages, outcome));
 }
 
 static struct error *convert_to(struct options *o, const struct inputs *inputs, struct convert_outcome *outcome)
 {
-    const struct output_files_options options = {.path = o->output,
+    bool by_size;
+    struct output_files_options options = {.path = o->output,
                                                  .parts = options_split(o),
-                                                 .max_bytes = options_max_output(o),
+                                                 .max_bytes = options_max_output(o, size_of(o, inputs), &by_size),
                                                  .binary = o->choice.kind == OUTPUT_BASELINE || (o->choice.emitter && o->choice.emitter->binary),
+                                                 .syntax = options_syntax(o),
                                                  .inputs = inputs->list.data,
                                                  .input_count = inputs->list.count};
     struct output_files *files;
+    struct output_limit none;
+    struct output_stream messages = {0};
 
+    options.by_size = by_size;
     TRY(output_files_open(&options, &files));
     unfinished = files;
     receive_signals();
@@ -178,7 +216,10 @@ static struct error *convert_to(struct options *o, const struct inputs *inputs, 
     if (!err)
         err = confine(o);
     if (!err)
-        err = (options_split(o) ? convert_to_parts : convert_to_one)(o, files, outcome);
+        err = open_messages(&none, &messages);
+    if (!err)
+        err = (options_split(o) ? convert_to_parts : convert_to_one)(o, files, messages.file, outcome);
+    output_stream_close(&messages);
     output_files_remove(files); /* while remove_output() still would */
     unfinished = NULL;
     output_files_destroy(files);

@@ -217,9 +217,36 @@ static bool writes_each_sample(const struct options *o)
     return o->choice.kind == OUTPUT_DUMP || (o->choice.emitter && o->choice.emitter->writes_each_sample);
 }
 
-uint64_t options_max_output(const struct options *o)
+/*
+ * Of a trace of a program a byte may become some thousand: that of a sample of a deep stack that was met before. A trace of equal
+ * samples, which no program leaves, packs better by a factor of hundreds.
+ */
+#define OUTPUT_FREE (UINT64_C(64) << 20)
+#define OUTPUT_FACTOR 4096
+
+uint64_t options_max_output(const struct options *o, uint64_t input_bytes, bool *by_size)
 {
-    return o->max_output_bytes ? o->max_output_bytes : (writes_each_sample(o) ? UINT64_C(4) : UINT64_C(1)) << 30;
+    uint64_t most = (writes_each_sample(o) ? UINT64_C(4) : UINT64_C(1)) << 30;
+
+    *by_size = false;
+    if (o->max_output_bytes)
+        return o->max_output_bytes;
+    if (!input_bytes || input_bytes > (most - OUTPUT_FREE) / OUTPUT_FACTOR)
+        return most;
+    *by_size = true;
+    return OUTPUT_FREE + OUTPUT_FACTOR * input_bytes;
+}
+
+enum job_text_syntax options_syntax(const struct options *o)
+{
+    const struct report_format *report = o->compare.report;
+    const struct emitter *emitter = o->choice.emitter;
+
+    if (o->choice.kind == OUTPUT_BASELINE || (emitter && emitter->binary))
+        return JOB_TEXT_AS_IS;
+    if (o->emit.json)
+        return JOB_TEXT_JSON;
+    return report ? report->syntax : emitter ? emitter->syntax : JOB_TEXT_PLAIN;
 }
 
 bool options_shows_progress(const struct options *o)

@@ -63,8 +63,13 @@ static inline bool options_split(const struct options *o)
 {
     return o->split != PARTS_BY_NOTHING || o->window_ns;
 }
-/* How long the output may get. */
-uint64_t options_max_output(const struct options *o);
+/*
+ * How long the output may get: as asked for, else by its format, and by the size of what is read, 0 where that is not known. *by_size:
+ * that is less.
+ */
+uint64_t options_max_output(const struct options *o, uint64_t input_bytes, bool *by_size);
+/* How text in it is written. */
+enum job_text_syntax options_syntax(const struct options *o);
 /* May it say on a terminal how far it is? Not between the lines of an output that is written there meanwhile. */
 bool options_shows_progress(const struct options *o);
 void options_help(const struct options *o, FILE *out);

@@ -222,7 +222,7 @@ static struct output_file *new_file(struct output_files *s, const char *beside)
         return NULL;
     }
     *f = (struct output_file){.set = s, .temporary = temporary, .fd = -1};
-    f->stream = (struct output_stream){.limit = &s->limit, .binary = true, .seekable = true, .descriptor = descriptor_of};
+    f->stream = (struct output_stream){.limit = &s->limit, .binary = true, .text = {.syntax = s->options.syntax}, .seekable = true, .descriptor = descriptor_of};
     return f;
 }
 
@@ -379,9 +379,7 @@ static struct error *find_folder(struct output_files *s)
         return error_no_memory();
     }
     free(real);
-    s->folder.fd = open(s->folder_path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (s->folder.fd < 0)
-        return error_file(errno, path, "cannot be opened for writing");
+    TRY(output_place_folder(path, &s->folder.fd, &name));
     if (intern_id(&s->paths, name, (uint32_t)strlen(name), NULL) == INTERN_NONE)
         return error_no_memory();
     s->emit = (struct emit_files){.folder = s->folder_path, .name = name, .create = create, .link = add_link};
@@ -422,10 +420,10 @@ static struct error *open_first(struct output_files *s)
     }
     TRY(check_input(o));
     TRY(output_open(o->path, &s->output));
-    s->first = (struct output_stream){.limit = &s->limit, .binary = o->binary, .seekable = s->output.place,
+    s->first = (struct output_stream){.limit = &s->limit, .binary = o->binary, .text = {.syntax = o->syntax}, .seekable = s->output.regular,
                                       .descriptor = descriptor_of_first, .buffer_bytes = FIRST_BUFFER_BYTES};
     TRY(output_stream_open(&s->first));
-    return s->output.place ? find_folder(s) : NULL;
+    return s->output.regular ? find_folder(s) : NULL;
 }
 
 struct error *output_files_open(const struct output_files_options *options, struct output_files **out)
@@ -436,7 +434,7 @@ struct error *output_files_open(const struct output_files_options *options, stru
     if (!s)
         return error_no_memory();
     s->options = *options;
-    s->limit.max_bytes = options->max_bytes;
+    s->limit = (struct output_limit){.max_bytes = options->max_bytes, .by_size = options->by_size};
     s->folder = (struct output_folder){.fd = -1, .last = -1, .made = note_made};
     struct error *err = open_first(s);
     if (err)
@@ -569,7 +567,7 @@ void output_files_remove(const struct output_files *s)
             unlinkat(s->folder.fd, f->temporary, 0);
     }
     if (s->output.temporary)
-        unlink(s->output.temporary);
+        unlinkat(s->output.folder, s->output.temporary, 0);
 }
 
 void output_files_destroy(struct output_files *s)

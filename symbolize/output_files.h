@@ -26,7 +26,9 @@ struct output_files_options {
     const char *path;          /* of -o; NULL: standard output. Borrowed, as the inputs are */
     bool parts;                /* nothing is written to `path`: there are only files in its folder */
     uint64_t max_bytes;        /* of all files together */
+    bool by_size;              /* see struct output_limit */
     bool binary;               /* see struct output_stream */
+    enum job_text_syntax syntax; /* of all files */
     const struct stat *inputs; /* files that are not overwritten */
     size_t input_count;
 };

@@ -57,17 +57,37 @@ static bool write_all(struct output_stream *s, const char *data, size_t len_byte
     return fd >= 0;
 }
 
+/* Makes s->other of what cannot be written as it is; the first `pass` bytes can. */
+static bool write_otherwise(struct output_stream *s, const char *data, size_t len_bytes, size_t pass, const char *instead)
+{
+    buf_clear(&s->other);
+    buf_put(&s->other, data, pass);
+    buf_put_str(&s->other, instead);
+    job_text_put(&s->text, data + pass + 1, len_bytes - pass - 1, &s->other);
+    return !s->other.bad;
+}
+
 static ssize_t pass_on(void *cookie, const char *data, size_t len_bytes)
 {
     struct output_stream *s = cookie;
-    size_t n = allowed(s, data, len_bytes);
+    const char *instead;
+    size_t came_bytes = len_bytes, pass = job_text_pass(&s->text, data, len_bytes, &instead);
 
+    if (pass < len_bytes) {
+        if (!write_otherwise(s, data, len_bytes, pass, instead)) {
+            s->os_errno = errno = ENOMEM;
+            return 0;
+        }
+        data = (const char *)s->other.data;
+        len_bytes = s->other.len_bytes;
+    }
+    size_t n = allowed(s, data, len_bytes);
     if (n && !write_all(s, data, n))
         s->os_errno = errno;
     else if (n < len_bytes)
         s->os_errno = EFBIG;
     else
-        return (ssize_t)n;
+        return (ssize_t)came_bytes;
     errno = s->os_errno;
     return 0; /* glibc makes an error of it */
 }
@@ -106,6 +126,7 @@ bool output_stream_close(struct output_stream *s)
         s->os_errno = errno ? errno : EIO;
     free(s->buffer);
     s->buffer = NULL;
+    buf_deinit(&s->other);
     return !s->os_errno;
 }
 
@@ -113,7 +134,8 @@ struct error *output_limit_error(const struct output_limit *limit)
 {
     struct size_text size;
 
-    return limit->reached ? error_create(ERROR_LIMIT, "the output would be larger than %s; --max-output allows more",
-                                         size_text(limit->max_bytes, &size))
-                          : NULL;
+    if (!limit->reached)
+        return NULL;
+    return error_create(ERROR_LIMIT, "the output would be larger than %s%s; --max-output allows more", size_text(limit->max_bytes, &size),
+                        limit->by_size ? ", which is out of proportion to an input as small as this" : "");
 }

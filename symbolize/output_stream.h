@@ -11,11 +11,14 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "formats/base/buf.h"
 #include "formats/base/err.h"
+#include "formats/base/job_text.h"
 
 /* What all streams of an output may write together. */
 struct output_limit {
     uint64_t max_bytes, used_bytes;
+    bool by_size; /* they go by the size of the input */
     bool reached; /* a stream wanted to write more: nothing is written from then on */
 };
 
@@ -23,11 +26,13 @@ struct output_limit {
 struct output_stream {
     struct output_limit *limit; /* borrowed */
     bool binary;                /* not text: where the limit cuts it, no line needs to end */
+    struct job_text text;       /* what a CI runner would obey in it is written in another way */
     bool seekable;              /* written at offsets, from 0 on; else where the descriptor stands */
     /* Returns a descriptor to write to, which stays the owner's; -1: errno says why. */
     int (*descriptor)(struct output_stream *stream);
     size_t buffer_bytes;        /* what is written at a time; 0: what stdio has for pipes */
     char *buffer;
+    struct buf other;           /* what is written instead of what came */
     FILE *file;                 /* write to this one; NULL when it is closed */
     int os_errno;               /* why a write failed; 0: none did. EFBIG when the limit was reached */
     uint64_t at_bytes, size_bytes; /* where the next write goes; how long the file is */

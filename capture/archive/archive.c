@@ -314,11 +314,12 @@ static struct error *gather(struct survey *s, struct bundle *b)
 }
 
 /* The temporary file, for the handler of signals, which has no other way to know it. Empty: there is none. */
-static char unfinished[PATH_MAX];
+static char unfinished[NAME_MAX + 1];
+static int unfinished_folder;
 
 static void remove_unfinished(int number)
 {
-    unlink(unfinished);
+    unlinkat(unfinished_folder, unfinished, 0);
     signal(number, SIG_DFL);
     raise(number);
 }
@@ -333,6 +334,7 @@ static void guard(const struct archive_file *file)
     if (!file->output.temporary || strlen(file->output.temporary) >= sizeof unfinished)
         return;
     strcpy(unfinished, file->output.temporary);
+    unfinished_folder = file->output.folder;
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         if (!sigaction(numbers[i], NULL, &now) && now.sa_handler == SIG_DFL)
             sigaction(numbers[i], &action, NULL);

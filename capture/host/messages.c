@@ -7,23 +7,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "formats/base/job_text.h"
 #include "formats/base/printable.h"
 
-/* Prints nothing when memory runs out. */
-static void write_printable(FILE *out, bool lines, const char *fmt, va_list ap)
+/* Prints nothing when memory runs out. `prefix`: what a message of one line begins with; "": it has several. */
+static void write_printable(FILE *out, const char *prefix, const char *fmt, va_list ap)
 {
     struct buf clean = {0};
     char *text;
 
     if (vasprintf(&text, fmt, ap) < 0)
         return;
-    if (lines)
+    if (!*prefix)
         printable_put_lines(&clean, text);
     else
         printable_put(&clean, text);
     free(text);
     if (!clean.bad)
-        fwrite(clean.data, 1, clean.len_bytes, out);
+        job_text_print(out, "%s%s%s", prefix, buf_cstr(&clean), *prefix ? "\n" : "");
     buf_deinit(&clean);
 }
 
@@ -32,7 +33,7 @@ void messages_write(FILE *out, const char *fmt, ...)
     va_list ap;
 
     va_start(ap, fmt);
-    write_printable(out, true, fmt, ap);
+    write_printable(out, "", fmt, ap);
     va_end(ap);
 }
 
@@ -40,11 +41,9 @@ void messages_line(FILE *out, const char *fmt, ...)
 {
     va_list ap;
 
-    fputs("pycap: ", out);
     va_start(ap, fmt);
-    write_printable(out, false, fmt, ap);
+    write_printable(out, "pycap: ", fmt, ap);
     va_end(ap);
-    fputc('\n', out);
 }
 
 void messages_clear_line(FILE *out)

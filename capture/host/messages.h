@@ -8,7 +8,8 @@
 
 /*
  * messages_write() writes text, which may have several lines; messages_line() writes "pycap: ", the text as one line, and a
- * newline. What else a terminal would obey in the text is escaped (formats/base/printable.h). Names of processes, which
+ * newline. What else a terminal would obey in the text is escaped (formats/base/printable.h), or the runner of a CI job
+ * (formats/base/job_text.h). Names of processes, which
  * may hold line ends, go through messages_name() before they go into messages_write().
  */
 void messages_write(FILE *out, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -56,7 +56,7 @@ static const int reader[] = {
 /* Those of the writer. Where it may open files is for Landlock and the files' permissions to say. */
 static const int writer[] = {
     SCMP_SYS(openat), SCMP_SYS(fsync), SCMP_SYS(ftruncate), SCMP_SYS(unlink), SCMP_SYS(unlinkat), SCMP_SYS(rename),
-    SCMP_SYS(renameat), SCMP_SYS(renameat2), SCMP_SYS(fchmod), SCMP_SYS(fchown), SCMP_SYS(flock), SCMP_SYS(umask),
+    SCMP_SYS(renameat), SCMP_SYS(renameat2), SCMP_SYS(readlinkat), SCMP_SYS(fstatfs), SCMP_SYS(fchmod), SCMP_SYS(fchown), SCMP_SYS(flock), SCMP_SYS(umask),
     SCMP_SYS(landlock_create_ruleset), SCMP_SYS(landlock_restrict_self),
 };
 

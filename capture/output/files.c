@@ -47,6 +47,9 @@ void files_deinit(struct files *f)
 /* Opens a new file, as of the first millisecond from `realtime_ns` on whose name is not taken, nor was by the one before. */
 static struct error *open_new(struct files *f, uint64_t realtime_ns)
 {
+    const char *name;
+    int folder;
+
     /* One that was removed meanwhile does not lend its name to a later one. A clock that was set back is another matter. */
     if (realtime_ns < f->named_ns + NS_PER_MS && realtime_ns + TRIES * NS_PER_MS > f->named_ns)
         realtime_ns = f->named_ns + NS_PER_MS;
@@ -56,8 +59,11 @@ static struct error *open_new(struct files *f, uint64_t realtime_ns)
         f->path = files_name(f->options.pattern, f->options.hostname, f->named_ns);
         if (!f->path)
             return error_no_memory();
-        TRY(output_place_check_way(f->path));
-        f->fd = open(f->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        TRY(output_place_folder(f->path, &folder, &name));
+        f->fd = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        int why = errno;
+        close(folder);
+        errno = why;
         if (f->fd < 0 && errno != EEXIST)
             break;
     }
@@ -67,33 +73,44 @@ static struct error *open_new(struct files *f, uint64_t realtime_ns)
     return file_rights_set(f->fd, f->path, f->options.group);
 }
 
-static struct error *create(struct files *f)
+static struct error *create(struct files *f, int folder, const char *name)
 {
-    f->fd = open(f->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    f->fd = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     return f->fd < 0 ? error_file(errno, f->path, "cannot be opened for writing") : NULL;
 }
 
 /* A private file is emptied. Another one may be open elsewhere to be read, so it gives way to a new file where it can. */
-static struct error *open_existing(struct files *f, const struct stat *st)
+static struct error *open_existing(struct files *f, int folder, const char *name, const struct stat *st)
 {
-    if (st->st_mode & (S_IRWXG | S_IRWXO) && !unlink(f->path))
-        return create(f);
-    TRY(output_place_open(f->path, st, &f->fd));
+    if (st->st_mode & (S_IRWXG | S_IRWXO) && !unlinkat(folder, name, 0))
+        return create(f, folder, name);
+    TRY(output_place_open(f->path, folder, name, st, &f->fd));
     return ftruncate(f->fd, 0) ? error_file(errno, f->path, "cannot be emptied") : NULL;
 }
 
 /* A pipe is opened when its reader comes. Asked for now and then: a signal just before open() would not end a wait in it. */
-static struct error *open_stream(struct files *f, const struct stat *st)
+static struct error *open_stream(struct files *f, int folder, const char *name, const struct stat *st)
 {
     struct error *err;
 
-    while ((err = output_place_open(f->path, st, &f->fd)) && S_ISFIFO(st->st_mode) && err->os_errno == ENXIO) {
+    while ((err = output_place_open(f->path, folder, name, st, &f->fd)) && S_ISFIFO(st->st_mode) && err->os_errno == ENXIO) {
         error_destroy(err);
         if (f->options.given_up && f->options.given_up(f->options.given_up_ctx))
             return error_file(EINTR, f->path, "cannot be opened for writing");
         poll(NULL, 0, 50);
     }
     return err;
+}
+
+static struct error *open_in(struct files *f, int folder, const char *name)
+{
+    enum output_place place;
+    struct stat st;
+
+    TRY(output_place_look(f->path, folder, name, &st, &place));
+    return place == OUTPUT_NOTHING   ? create(f, folder, name)
+           : place == OUTPUT_REGULAR ? open_existing(f, folder, name, &st)
+                                     : open_stream(f, folder, name, &st);
 }
 
 static struct error *open_descriptor(struct files *f, int number)
@@ -107,15 +124,16 @@ static struct error *open_descriptor(struct files *f, int number)
 static struct error *open_output(struct files *f)
 {
     int number = !strcmp(f->path, "-") ? STDOUT_FILENO : output_descriptor(f->path);
-    enum output_place place;
-    struct stat st;
+    const char *name;
+    int folder;
 
     if (number >= 0)
         return open_descriptor(f, number);
-    TRY(output_place_look(f->path, &st, &place));
-    TRY(place == OUTPUT_NOTHING   ? create(f)
-        : place == OUTPUT_REGULAR ? open_existing(f, &st)
-                                  : open_stream(f, &st));
+    TRY(output_place_folder(f->path, &folder, &name));
+    struct error *err = open_in(f, folder, name);
+    close(folder);
+    if (err)
+        return err;
     return file_rights_set(f->fd, f->path, f->options.group);
 }
 

@@ -20,8 +20,8 @@
 #include "formats/base/output_place.h"
 #include "formats/trace/block.h"
 
-/* Whether a path is a regular file of our user that begins as traces do. `busy`: another pycap is writing it. */
-static bool is_trace_of_ours(const char *path, bool *busy)
+/* Whether it is a regular file of our user that begins as traces do. `busy`: another pycap is writing it. */
+static bool is_trace_of_ours(int folder, const char *name, bool *busy)
 {
     char magic[TRACE_MAGIC_BYTES];
     struct stat before, st;
@@ -30,9 +30,9 @@ static bool is_trace_of_ours(const char *path, bool *busy)
     gid_t gid;
 
     output_owner(&uid, &gid);
-    if (lstat(path, &before) || !S_ISREG(before.st_mode) || before.st_uid != uid)
+    if (fstatat(folder, name, &before, AT_SYMLINK_NOFOLLOW) || !S_ISREG(before.st_mode) || before.st_uid != uid)
         return false;
-    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (fd < 0)
         return false;
     if (!fstat(fd, &st) && st.st_dev == before.st_dev && st.st_ino == before.st_ino &&
@@ -44,16 +44,33 @@ static bool is_trace_of_ours(const char *path, bool *busy)
     return result;
 }
 
+/* Removes a file. One of an earlier run is looked at before: it may be another by now. */
+static struct error *remove_file(const char *path, bool adopted)
+{
+    const char *name;
+    int folder;
+    bool busy = false;
+    struct error *err = output_place_folder(path, &folder, &name);
+
+    if (err) {
+        bool gone = err->os_errno == ENOENT;
+        if (gone)
+            error_destroy(err);
+        return gone ? NULL : err;
+    }
+    bool remove = !adopted || (is_trace_of_ours(folder, name, &busy) && !busy);
+    if (remove && unlinkat(folder, name, 0) && errno != ENOENT)
+        err = error_file(errno, path, "is older than --keep allows, and cannot be removed");
+    close(folder);
+    return err;
+}
+
 struct error *files_trim(struct files *f)
 {
     struct error *err = NULL;
-    bool busy = false;
 
     while (f->options.keep && f->written.count > f->options.keep) {
-        const char *path = f->written.data[0];
-        bool remove = !f->adopted_count || (is_trace_of_ours(path, &busy) && !busy);
-        if (remove && unlink(path) && errno != ENOENT && !err)
-            err = error_file(errno, path, "is older than --keep allows, and cannot be removed");
+        err = error_first(err, remove_file(f->written.data[0], f->adopted_count));
         if (f->adopted_count)
             f->adopted_count--;
         free(f->written.data[0]);
@@ -97,10 +114,29 @@ static void close_folder(DIR **folder)
         closedir(*folder);
 }
 
+/* NULL: it cannot be read. */
+static DIR *open_folder(const char *prefix)
+{
+    const char *name;
+    int folder;
+    struct error *err = output_place_folder(prefix, &folder, &name);
+
+    if (err) {
+        error_destroy(err);
+        return NULL;
+    }
+    int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    if (fd >= 0 && !dir)
+        close(fd);
+    close(folder);
+    return dir;
+}
+
 /* Finds the candidates in a folder, unsorted. `prefix` is the folder with its last slash, or empty. */
 static struct error *find(const struct files *f, const char *prefix, const char *pattern, struct candidates *out, bool *busy)
 {
-    DIR *folder __attribute__((cleanup(close_folder))) = opendir(*prefix ? prefix : ".");
+    DIR *folder __attribute__((cleanup(close_folder))) = open_folder(prefix);
 
     if (!folder)
         return NULL; /* files_open() is about to fail in that folder, too, and reports it */
@@ -111,7 +147,7 @@ static struct error *find(const struct files *f, const char *prefix, const char 
             continue;
         if (asprintf(&c.path, "%s%s", prefix, e->d_name) < 0)
             return error_no_memory();
-        if (!is_trace_of_ours(c.path, &is_busy)) {
+        if (!is_trace_of_ours(dirfd(folder), e->d_name, &is_busy)) {
             free(c.path);
         } else if (!VEC_PUSH(&out->list, c)) {
             free(c.path);

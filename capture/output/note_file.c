@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@
 #include "capture/host/sandbox.h"
 #include "formats/base/helper_process.h"
 #include "formats/base/landlock.h"
+#include "formats/base/output_place.h"
 
 #define MODE 0600
 
@@ -38,6 +40,25 @@ static bool is_safe(int folder)
     return !(st.st_mode & (S_IWGRP | S_IWOTH)) || st.st_mode & S_ISVTX;
 }
 
+/* Not through a link that another user may have put there. -1: errno says why not. */
+static int open_place(const char *path)
+{
+    char with_slash[PATH_MAX];
+    const char *name;
+    int folder;
+
+    if (snprintf(with_slash, sizeof with_slash, "%s/", path) >= (int)sizeof with_slash) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    struct error *err = output_place_folder(with_slash, &folder, &name);
+    if (!err)
+        return helper_descriptor(folder);
+    errno = err->os_errno ? err->os_errno : EPERM;
+    error_destroy(err);
+    return -1;
+}
+
 /* Opens the folder for temporary files, and says which it is. -1: errno says why not. */
 static int open_folder(const char **path)
 {
@@ -45,7 +66,7 @@ static int open_folder(const char **path)
     const char *const folders[] = {chosen && *chosen == '/' ? chosen : "/tmp", "/tmp"};
 
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
-        int fd = helper_descriptor(open(folders[i], O_PATH | O_DIRECTORY | O_CLOEXEC));
+        int fd = open_place(folders[i]);
         *path = folders[i];
         if (fd >= 0 && is_safe(fd))
             return fd;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes to PATH.XXXXXX beside the file and renames it at the end, so that PATH is never half written. */
+/* Writes to NAME.XXXXXX beside the file and renames it at the end, so that NAME is never half written. */
 #include "formats/base/output.h"
 
 #include <errno.h>
@@ -38,7 +38,7 @@ static struct error *open_direct(const char *path, const struct stat *st, struct
 {
     int fd;
 
-    TRY(output_place_open(path, st, &fd));
+    TRY(output_place_open(path, out->folder, out->place, st, &fd));
     if (S_ISREG(st->st_mode) && ftruncate(fd, 0)) {
         int why = errno;
         close(fd);
@@ -71,16 +71,9 @@ static struct error *open_beside(const char *path, const struct stat *st, struct
 {
     mode_t mode = st ? st->st_mode & 0777 : NEW_FILE_MODE & ~file_mask();
 
-    out->place = strdup(path);
-    if (!out->place || asprintf(&out->temporary, "%s.XXXXXX", path) < 0) {
-        out->temporary = NULL;
-        return error_no_memory();
-    }
-    int fd = mkostemp(out->temporary, O_CLOEXEC);
+    int fd = output_place_create_beside(out->folder, out->place, 0, &out->temporary);
     if (fd < 0) {
         int why = errno;
-        free(out->temporary);
-        out->temporary = NULL;
         /* We may write the file but not create another in its folder. */
         return st && (why == EACCES || why == EPERM || why == EROFS)
                    ? open_direct(path, st, out)
@@ -98,13 +91,21 @@ static struct error *open_path(const char *path, struct output *out)
 {
     int number = output_descriptor(path);
     enum output_place place;
+    const char *name;
     struct stat st;
 
     if (number >= 0)
         return open_descriptor(number, path, out);
-    TRY(output_place_look(path, &st, &place));
+    TRY(output_place_folder(path, &out->folder, &name));
+    out->place = strdup(name);
+    if (!out->place) {
+        close(out->folder);
+        return error_no_memory();
+    }
+    TRY(output_place_look(path, out->folder, name, &st, &place));
     if (place == OUTPUT_STREAM)
         return open_stream(path, &st, out);
+    out->regular = true;
     return open_beside(path, place == OUTPUT_REGULAR ? &st : NULL, out);
 }
 
@@ -144,7 +145,7 @@ struct error *output_finish(struct output *out)
         return why ? error_file(why, out->name, "could not be written")
                    : error_path(ERROR_IO, out->name, "could not be written");
     if (out->temporary) {
-        if (rename(out->temporary, out->place) < 0)
+        if (renameat(out->folder, out->temporary, out->folder, out->place) < 0)
             return error_file(errno, out->name, "could not be renamed to this from its temporary name");
         free(out->temporary);
         out->temporary = NULL;
@@ -157,7 +158,9 @@ void output_deinit(struct output *out)
     if (out->file && out->file != stdout)
         fclose(out->file);
     if (out->temporary)
-        unlink(out->temporary);
+        unlinkat(out->folder, out->temporary, 0);
+    if (out->place)
+        close(out->folder);
     free(out->temporary);
     free(out->place);
     *out = (struct output){0};

@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "formats/base/err.h"
+#include "formats/base/job_text.h"
 
 enum exit_code {
     EXIT_GOOD = 0,
@@ -24,7 +25,7 @@ static inline int program_fail(const char *program, struct error *err)
 {
     int code = err->code == ERROR_USAGE ? EXIT_USAGE : EXIT_FAILED;
 
-    fprintf(stderr, "%s: %s\n", program, error_text(err));
+    job_text_print(stderr, "%s: %s\n", program, error_text(err));
     error_destroy(err);
     return code;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The new file is PATH.XXXXXX, in the same folder, since a rename works within one file system only. */
+/* The new file is NAME.XXXXXX, in the same folder, since a rename works within one file system only. */
 #include "formats/base/replacement.h"
 
 #include <errno.h>
@@ -18,21 +18,18 @@ struct error *replacement_create(const char *path, mode_t mode, struct replaceme
     struct stat st;
 
     *out = (struct replacement){.fd = -1, .path = path};
-    TRY(output_place_look(path, &st, &place));
-    if (place == OUTPUT_STREAM)
-        return error_path(ERROR_IO, path, "is a pipe or a device, which cannot be replaced by a file");
-    if (asprintf(&out->temporary, "%s.XXXXXX", path) < 0) {
-        out->temporary = NULL;
-        return error_no_memory();
+    TRY(output_place_folder(path, &out->folder, &out->name));
+    struct error *err = output_place_look(path, out->folder, out->name, &st, &place);
+    if (!err && place == OUTPUT_STREAM)
+        err = error_path(ERROR_IO, path, "is a pipe or a device, which cannot be replaced by a file");
+    if (err) {
+        close(out->folder);
+        return err;
     }
-    out->fd = mkostemp(out->temporary, O_CLOEXEC | O_APPEND);
+    out->fd = output_place_create_beside(out->folder, out->name, O_APPEND, &out->temporary);
     if (out->fd >= 0 && !fchmod(out->fd, mode))
         return NULL;
-    struct error *err = error_file(errno, path, "cannot be replaced: no file can be created beside it");
-    if (out->fd < 0) {
-        free(out->temporary);
-        out->temporary = NULL;
-    }
+    err = error_file(errno, path, "cannot be replaced: no file can be created beside it");
     replacement_deinit(out);
     return err;
 }
@@ -51,20 +48,15 @@ struct error *replacement_write(struct replacement *r, const void *data, size_t 
 }
 
 /* A name is on disk when its folder is. */
-static struct error *sync_folder(const char *path)
+static struct error *sync_folder(const struct replacement *r)
 {
-    const char *slash = strrchr(path, '/');
-    char *folder = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
-    int fd = folder ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    int fd = openat(r->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     struct error *err = NULL;
 
-    if (!folder)
-        return error_no_memory();
     if (fd < 0 || fsync(fd))
-        err = error_file(errno, path, "could not be written to disk");
+        err = error_file(errno, r->path, "could not be written to disk");
     if (fd >= 0)
         close(fd);
-    free(folder);
     return err;
 }
 
@@ -72,11 +64,11 @@ struct error *replacement_commit(struct replacement *r, bool durable)
 {
     if (durable && fsync(r->fd))
         return error_file(errno, r->path, "could not be written to disk");
-    if (rename(r->temporary, r->path))
+    if (renameat(r->folder, r->temporary, r->folder, r->name))
         return error_file(errno, r->path, "could not be renamed to this from its temporary name");
     free(r->temporary);
     r->temporary = NULL;
-    return durable ? sync_folder(r->path) : NULL;
+    return durable ? sync_folder(r) : NULL;
 }
 
 void replacement_deinit(struct replacement *r)
@@ -84,7 +76,9 @@ void replacement_deinit(struct replacement *r)
     if (r->fd >= 0)
         close(r->fd);
     if (r->temporary)
-        unlink(r->temporary);
+        unlinkat(r->folder, r->temporary, 0);
+    if (r->name)
+        close(r->folder);
     free(r->temporary);
     *r = (struct replacement){.fd = -1};
 }

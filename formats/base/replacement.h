@@ -15,6 +15,8 @@
 struct replacement {
     int fd;           /* of the new file, open for reading and appending */
     const char *path; /* borrowed until replacement_deinit() */
+    int folder;       /* of the file (O_PATH), where `name` is not NULL */
+    const char *name; /* in the folder */
     char *temporary;  /* where the new file is; NULL: in its place */
 };
 

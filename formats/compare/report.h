@@ -28,6 +28,7 @@ struct report_format {
     const char *name;        /* of --format */
     const char *description; /* one line for --help */
     const char *extension;   /* ".md"; NULL: none */
+    enum job_text_syntax syntax;
     struct error *(*write)(const struct report *report, FILE *out); /* the caller checks and closes `out` */
 };
 

@@ -15,6 +15,7 @@
 #include <stdio.h>
 
 #include "formats/base/err.h"
+#include "formats/base/job_text.h"
 #include "formats/base/limits.h"
 
 enum emit_frame_kind {
@@ -474,6 +475,7 @@ struct emitter {
     bool uses_files;         /* takes options.files where there are any */
     bool seeks;              /* rewrites the start of `out` at its end: fseeko() to 0 */
     bool binary;             /* its output is no text: nothing for a terminal, and no lines at whose ends it can be cut */
+    enum job_text_syntax syntax; /* of its text; with options.json JSON */
     /* The caller checks and closes `out`. *state is the emitter's own. */
     struct error *(*begin)(const struct emit_model *model, const struct emit_options *options, FILE *out, void **state);
     struct error *(*sample)(void *state, const struct emit_sample *sample);

@@ -438,6 +438,7 @@ const struct emitter emitter_ndjson = {
     .name = "ndjson",
     .description = "tables of samples and of stacks as lines of JSON, for jq and DuckDB",
     .extension = EXTENSION,
+    .syntax = JOB_TEXT_JSON,
     .time_order = true,
     .writes_each_sample = true,
     .uses_files = true,

@@ -348,6 +348,7 @@ const struct emitter emitter_speedscope = {
     .name = "speedscope",
     .description = "for speedscope.app: all threads in one, then each thread",
     .extension = ".speedscope.json",
+    .syntax = JOB_TEXT_JSON,
     .time_order = true,
     .begin = speedscope_begin,
     .sample = speedscope_sample,

@@ -369,6 +369,7 @@ const struct emitter emitter_svg = {
     .tells_filters = true,
     .description = "a flame graph as a picture, for a document",
     .extension = ".svg",
+    .syntax = JOB_TEXT_XML,
     .begin = svg_begin,
     .sample = top_sample,
     .end = top_end,

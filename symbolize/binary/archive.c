@@ -5,9 +5,11 @@
 #include <archive_entry.h>
 #include <elf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "formats/base/temporary.h"
@@ -19,11 +21,17 @@
 /* What is written to TMPDIR, which may be memory: so much for free, and so many times the archive's own bytes. */
 #define WRITTEN_FREE (UINT64_C(256) << 20)
 #define WRITTEN_FACTOR 64
+/* What may be unpacked, to be written or skipped, likewise: nothing but zeros, which binaries without their code have most of, packs better. */
+#define UNPACKED_FREE (UINT64_C(256) << 20)
+#define UNPACKED_FACTOR 200
 enum { ENTRIES_MAX = 1 << 18, FILES_MAX = 1 << 14, PAGE = 4096 };
 
 struct archive_files {
     const char *path;
     struct archive *archive;
+    const struct named_ids *named; /* NULL: all files are wanted */
+    bool packed;
+    uint64_t packed_bytes;         /* of the archive; 0: not known beforehand, as of a pipe */
     VEC(struct archive_member) members;
     uint64_t entry_count, total_bytes; /* holes included */
     uint64_t written_bytes;            /* of the temporary files; holes take no room */
@@ -112,6 +120,35 @@ static struct error *write_at(struct archive_files *a, int fd, const uint8_t *p,
     return NULL;
 }
 
+/* Was more unpacked than goes with the archive's size? It counts what has been read of the archive if that is not known. */
+static struct error *check_unpacked(const struct archive_files *a)
+{
+    uint64_t raw = (uint64_t)archive_filter_bytes(a->archive, 0), read = (uint64_t)archive_filter_bytes(a->archive, -1);
+    uint64_t packed = a->packed_bytes ? a->packed_bytes : read;
+
+    if (raw > TOTAL_MAX)
+        return beyond(a, "holds more than 32 GiB");
+    return a->packed && raw > UNPACKED_FREE + UNPACKED_FACTOR * packed ? beyond(a, "unpacks to more than 256 MiB and 200 times its size") : NULL;
+}
+
+/* Of one that is not packed libarchive seeks to the next member; else all of this one is unpacked, which may be much. */
+static struct error *skip(struct archive_files *a)
+{
+    const void *block;
+    size_t len;
+    int64_t at;
+
+    while (a->packed) {
+        int status = archive_read_data_block(a->archive, &block, &len, &at);
+        if (status == ARCHIVE_EOF)
+            break;
+        if (status != ARCHIVE_OK && status != ARCHIVE_WARN)
+            return damaged(a);
+        TRY(check_unpacked(a));
+    }
+    return NULL;
+}
+
 /* Copies the member to an unlinked file; -1 if it is not an ELF file. `size` is what the member's header claims. */
 static struct error *spool(struct archive_files *a, uint64_t size, int *fd)
 {
@@ -130,13 +167,12 @@ static struct error *spool(struct archive_files *a, uint64_t size, int *fd)
             continue;
         if (*fd < 0) {
             if (at || len < SELFMAG || memcmp(block, ELFMAG, SELFMAG))
-                return NULL;
+                return skip(a);
             TRY(open_temporary(fd));
         }
         if (at < 0 || (uint64_t)at > MEMBER_MAX || len > MEMBER_MAX - (uint64_t)at)
             return beyond(a, "holds a file of more than 4 GiB");
-        if ((uint64_t)archive_filter_bytes(a->archive, 0) > TOTAL_MAX)
-            return beyond(a, "holds more than 32 GiB");
+        TRY(check_unpacked(a));
         TRY(write_at(a, *fd, block, len, (uint64_t)at));
         if (a->written_bytes > WRITTEN_FREE + WRITTEN_FACTOR * (uint64_t)archive_filter_bytes(a->archive, -1))
             return beyond(a, "unpacks to more than 256 MiB and 64 times its size");
@@ -198,34 +234,76 @@ static struct error *read_all(struct archive_files *a)
         if (++a->entry_count > ENTRIES_MAX)
             return beyond(a, "holds more than 262144 entries");
         /* A hard link has no contents. */
-        if (archive_entry_filetype(entry) == AE_IFREG && !archive_entry_hardlink(entry))
-            TRY(take_member(a, entry));
-        if ((uint64_t)archive_filter_bytes(a->archive, 0) > TOTAL_MAX)
-            return beyond(a, "holds more than 32 GiB");
+        if (archive_entry_filetype(entry) == AE_IFREG && !archive_entry_hardlink(entry)) {
+            const char *name = archive_entry_pathname(entry);
+            TRY(a->named && name && !named_ids_want(a->named, name) ? skip(a) : take_member(a, entry));
+        }
+        TRY(check_unpacked(a));
     }
 }
 
-struct error *archive_files_open(const char *path, struct archive_files **out)
+static const struct {
+    int filter;
+    unsigned char magic[6];
+    size_t len;
+    int (*support)(struct archive *archive);
+} packings[] = {
+    {ARCHIVE_FILTER_ZSTD, {0x28, 0xb5, 0x2f, 0xfd}, 4, archive_read_support_filter_zstd},
+    {ARCHIVE_FILTER_GZIP, {0x1f, 0x8b}, 2, archive_read_support_filter_gzip},
+    {ARCHIVE_FILTER_BZIP2, {'B', 'Z', 'h'}, 3, archive_read_support_filter_bzip2},
+    {ARCHIVE_FILTER_XZ, {0xfd, '7', 'z', 'X', 'Z', 0}, 6, archive_read_support_filter_xz},
+};
+enum { PACKINGS = sizeof packings / sizeof *packings };
+
+/*
+ * Chooses how a regular file is unpacked. libarchive would look again behind that, and unpack what is packed twice: gigabytes that
+ * hold nothing, before anybody could say stop. False: it cannot be told, as of a pipe.
+ */
+static bool choose_packing(struct archive_files *a)
+{
+    unsigned char magic[6] = {0};
+    struct stat st;
+    int i = 0, fd = open(a->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+    if (fd < 0)
+        return false;
+    bool good = !fstat(fd, &st) && S_ISREG(st.st_mode) && pread(fd, magic, sizeof magic, 0) >= 0;
+    close(fd);
+    if (!good)
+        return false;
+    a->packed_bytes = (uint64_t)st.st_size;
+    while (i < PACKINGS && memcmp(magic, packings[i].magic, packings[i].len) != 0)
+        i++;
+    a->packed = i < PACKINGS;
+    return archive_read_append_filter(a->archive, a->packed ? packings[i].filter : ARCHIVE_FILTER_NONE) == ARCHIVE_OK;
+}
+
+static struct error *open_archive(struct archive_files *a)
+{
+    if (!choose_packing(a)) {
+        a->packed = true;
+        /* Enabled one by one, because some of libarchive's other filters run programs. */
+        for (int i = 0; i < PACKINGS; i++)
+            packings[i].support(a->archive);
+    }
+    archive_read_support_format_tar(a->archive);
+    return archive_read_open_filename(a->archive, a->path, 1 << 18) == ARCHIVE_OK ? NULL : damaged(a);
+}
+
+struct error *archive_files_open(const char *path, const struct named_ids *named, struct archive_files **out)
 {
     struct archive_files *a = calloc(1, sizeof *a);
-    struct error *err = NULL;
 
     if (!a)
         return error_no_memory();
     a->path = path;
+    a->named = named;
     a->archive = archive_read_new();
     if (!a->archive) {
         archive_files_close(a);
         return error_no_memory();
     }
-    /* Enabled one by one, because some of libarchive's other filters run programs. */
-    archive_read_support_filter_zstd(a->archive);
-    archive_read_support_filter_gzip(a->archive);
-    archive_read_support_filter_bzip2(a->archive);
-    archive_read_support_filter_xz(a->archive);
-    archive_read_support_format_tar(a->archive);
-    if (archive_read_open_filename(a->archive, path, 1 << 18) != ARCHIVE_OK)
-        err = damaged(a);
+    struct error *err = open_archive(a);
     if (!err)
         err = read_all(a);
     if (err) {

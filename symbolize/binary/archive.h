@@ -10,6 +10,7 @@
 
 #include "formats/base/err.h"
 #include "formats/elf/identity.h"
+#include "symbolize/binary/named_ids.h"
 
 /* An ELF file out of an archive. */
 struct archive_member {
@@ -21,9 +22,10 @@ struct archive_member {
 struct archive_files;
 /*
  * Reads the archive once, from start to end, and copies its ELF files to unlinked temporary files in TMPDIR (/tmp), so
- * that none remains however the program ends. A damaged archive is an error; so is one that exceeds the limits.
+ * that none remains however the program ends. Those that `named` does not want are skipped; NULL: all are wanted. A damaged archive
+ * is an error; so is one that exceeds the limits.
  */
-struct error *archive_files_open(const char *path, struct archive_files **out);
+struct error *archive_files_open(const char *path, const struct named_ids *named, struct archive_files **out);
 void archive_files_close(struct archive_files *a);
 uint32_t archive_files_count(const struct archive_files *a);
 const struct archive_member *archive_files_get(const struct archive_files *a, uint32_t index);

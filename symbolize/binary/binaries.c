@@ -63,7 +63,7 @@ struct error *binaries_create(const struct binaries_options *options, struct bin
     }
     for (const char *const *path = options->archives; !err && path && *path; path++) {
         struct archive_files *archive;
-        err = archive_files_open(*path, &archive);
+        err = archive_files_open(*path, options->named, &archive);
         if (!err && !VEC_PUSH(&b->archives, archive)) {
             archive_files_close(archive);
             goto no_memory;

@@ -12,9 +12,11 @@
 
 #include "formats/base/err.h"
 #include "symbolize/binary/binary_files.h"
+#include "symbolize/binary/named_ids.h"
 
 struct binaries_options {
     const char *const *archives; /* files of pycap archive, searched first; NULL-terminated, may be NULL */
+    const struct named_ids *named; /* of the archives' files these alone; NULL: all */
     const char *const *symfs; /* directories searched like perf's --symfs, NULL-terminated, may be NULL */
     const char *sysroot;      /* prefix of the recorded paths and of /usr/lib/debug; NULL: "/" */
     bool no_host;             /* look at nothing but archives, symfs, sysroot and servers, and at no link out of them */

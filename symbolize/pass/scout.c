@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "symbolize/pass/scout.h"
 
+#include <sys/stat.h>
+
 static struct error *begin_file(void *state, const struct consumer_file *file)
 {
     struct scout *s = state;
@@ -41,6 +43,16 @@ static struct error *take_match(void *state, const struct consumer_file *file, c
     return NULL;
 }
 
+static struct error *take_module(void *state, const struct consumer_file *file, const struct trace_record *rec)
+{
+    struct scout *s = state;
+
+    (void)file;
+    if (rec->type != TRACE_module)
+        return NULL;
+    return named_ids_add(&s->named, rec->module.build_id.data, (uint32_t)rec->module.build_id.len_bytes) ? NULL : error_no_memory();
+}
+
 static void leave(void *state)
 {
     (void)state;
@@ -53,3 +65,27 @@ const struct consumer scout_durations = {.wants = CONSUMER_SAMPLES,
                                          .destroy = leave};
 const struct consumer scout_matches = {
     .wants = CONSUMER_STACKS, .begin_file = begin_file, .sample = take_match, .destroy = leave};
+const struct consumer scout_binaries = {.record = take_module, .destroy = leave};
+
+/* Nothing of what is not a regular file. */
+static uint64_t size_of(const char *path)
+{
+    struct stat st;
+
+    return !stat(path, &st) && S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
+}
+
+bool scout_of_binaries_pays(const char *const *archives, const struct input *inputs, size_t input_count)
+{
+    uint64_t archive_bytes = 0, trace_bytes = 0;
+
+    for (; *archives; archives++)
+        archive_bytes += size_of(*archives);
+    for (size_t i = 0; i < input_count; i++) {
+        const char *path = input_again(&inputs[i]);
+        if (!path)
+            return false;
+        trace_bytes += size_of(path);
+    }
+    return archive_bytes > trace_bytes;
+}

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "formats/base/clock.h"
+#include "formats/base/job_text.h"
 #include "formats/base/metrics.h"
 #include "symbolize/push/account_figures.h"
 
@@ -123,7 +124,7 @@ void account_publish(struct account *a)
     account_put_status(&a->figures, &text);
     struct error *err = metrics_publish(a->request->status, &text);
     if (err && !a->told)
-        fprintf(stderr, "pysym: %s\n", error_text(err));
+        job_text_print(stderr, "pysym: %s\n", error_text(err));
     a->told = err != NULL;
     error_destroy(err);
     buf_deinit(&text);

@@ -38,6 +38,7 @@ struct http {
     char *headers[HTTP_HEADERS_MAX];
     int stop_fd; /* readable from http_stop() on */
     uint64_t sent_bytes;
+    uint32_t connect_ms, request_ms;
     struct slot slots[HTTP_SLOTS];
 };
 
@@ -196,7 +197,6 @@ static struct error *set_up(struct http *h, const struct http_options *options)
             return error_no_memory();
         good &= set_transport(&h->curl, s->easy, options) && set_tls(&h->curl, s->easy, options) && set_callbacks(&h->curl, s);
     }
-    http_set_patience(h, HTTP_CONNECT_MS, HTTP_REQUEST_MS);
     return good ? NULL : error_create(ERROR_UNSUPPORTED, "libcurl cannot be used: it lacks TLS, or something else that is needed");
 }
 
@@ -207,6 +207,7 @@ struct error *http_create(const struct http_options *options, struct http **out)
     if (!h)
         return error_no_memory();
     h->stop_fd = -1;
+    http_set_patience(h, HTTP_CONNECT_MS, HTTP_REQUEST_MS);
     struct error *err = set_up(h, options);
     if (err) {
         http_destroy(h);
@@ -268,10 +269,8 @@ struct error *http_set_headers(struct http *h, const char *const *headers, size_
 
 void http_set_patience(struct http *h, uint32_t connect_ms, uint32_t request_ms)
 {
-    for (struct slot *s = h->slots; s < h->slots + HTTP_SLOTS; s++) {
-        h->curl.easy_setopt(s->easy, CURLOPT_CONNECTTIMEOUT_MS, (long)connect_ms);
-        h->curl.easy_setopt(s->easy, CURLOPT_TIMEOUT_MS, (long)request_ms);
-    }
+    h->connect_ms = connect_ms;
+    h->request_ms = request_ms;
 }
 
 /* ---- to begin ---- */
@@ -305,7 +304,7 @@ static bool make_headers(struct http *h, struct slot *s)
     return whole;
 }
 
-struct error *http_begin(struct http *h, uint32_t slot)
+struct error *http_begin(struct http *h, uint32_t slot, uint32_t most_ms)
 {
     struct slot *s = &h->slots[slot];
 
@@ -317,6 +316,8 @@ struct error *http_begin(struct http *h, uint32_t slot)
     *s->error = 0;
     clear_headers(s);
     h->curl.easy_setopt(s->easy, CURLOPT_HTTPHEADER, s->headers);
+    h->curl.easy_setopt(s->easy, CURLOPT_CONNECTTIMEOUT_MS, (long)h->connect_ms);
+    h->curl.easy_setopt(s->easy, CURLOPT_TIMEOUT_MS, (long)(most_ms < h->request_ms ? most_ms : h->request_ms));
     h->curl.easy_setopt(s->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)s->body.len_bytes);
     s->busy = h->curl.multi_add_handle(h->multi, s->easy) == CURLM_OK;
     return s->busy ? NULL : error_no_memory();

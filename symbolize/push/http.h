@@ -65,8 +65,8 @@ void http_set_patience(struct http *h, uint32_t connect_ms, uint32_t request_ms)
 
 /* The body of the slot's next request, to be filled while there is none under way. The memory of a large one is given back. */
 struct buf *http_body(struct http *h, uint32_t slot);
-/* Begins with a request of the body by POST. The slot has none under way. */
-struct error *http_begin(struct http *h, uint32_t slot);
+/* Begins with a request of the body by POST, which may take so long at most, if that is less than else. The slot has none under way. */
+struct error *http_begin(struct http *h, uint32_t slot, uint32_t most_ms);
 /*
  * Goes on with all requests until one has ended (*came: it was that of *slot, and *out says how), one of `fds` can be
  * read or is closed, or it is `until_ns` of CLOCK_MONOTONIC. Only running out of memory is an error.

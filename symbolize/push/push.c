@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "formats/base/clock.h"
+#include "formats/base/job_text.h"
 #include "formats/base/shell_word.h"
 #include "formats/base/vec.h"
 #include "symbolize/push/account.h"
@@ -445,6 +446,20 @@ static struct error *begin(struct push *p, converter_run *convert, void *own)
     return NULL;
 }
 
+static void print_account(const struct account *account)
+{
+    char *text = NULL;
+    size_t len;
+    FILE *out = open_memstream(&text, &len);
+
+    if (out) {
+        account_print(account, out);
+        if (!fclose(out))
+            job_text_print(stderr, "%s", text);
+    }
+    free(text);
+}
+
 /* Says why it ended early, and what is left. */
 static void conclude(struct push *p, struct push_outcome *outcome)
 {
@@ -462,7 +477,7 @@ static void conclude(struct push *p, struct push_outcome *outcome)
                      waiting, waiting == 1 ? " is" : "s are");
     if (!p->request->follow && account_is_empty(p->account))
         push_log_say(&p->log, PUSH_LOG_NOTICE, "no trace was found; in a folder those in it are, not those in folders below it");
-    account_print(p->account, stderr);
+    print_account(p->account);
     bool stopped = end == SENDER_STOPPED && p->request->follow;
     outcome->incomplete = !stopped && (waiting || p->unreadable || end != SENDER_GOES_ON || !account_is_whole(p->account));
 }

@@ -8,6 +8,7 @@
 
 #include "formats/base/buf.h"
 #include "formats/base/clock.h"
+#include "formats/base/job_text.h"
 #include "formats/base/printable.h"
 
 #define MINUTE_NS (60 * NS_PER_S)
@@ -48,7 +49,7 @@ void push_log_say(struct push_log *log, enum push_log_kind kind, const char *fmt
     printable_put(&line, text);
     if (left_out)
         buf_printf(&line, " (and %" PRIu32 " line%s like this left out)", left_out, left_out == 1 ? "" : "s");
-    fprintf(stderr, "pysym: %s\n", buf_cstr(&line));
+    job_text_print(stderr, "pysym: %s\n", buf_cstr(&line));
     buf_deinit(&line);
     free(text);
 }

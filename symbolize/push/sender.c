@@ -26,6 +26,8 @@ enum {
 #define BACKOFF_MOST_NS (60 * NS_PER_S)
 #define RETRY_AFTER_MOST_NS (10 * 60 * NS_PER_S)
 #define TICK_NS NS_PER_S
+/* What a request has at least when --retry-for is nearly over: a store may take some seconds. */
+#define REQUEST_LEAST_NS (5 * NS_PER_S)
 
 /* A profile on its way. */
 struct job {
@@ -52,6 +54,7 @@ struct sender {
     const struct job *probe;     /* that is sent, or was sent last, while the store is sick */
     uint64_t pause_ns, resume_ns; /* while it is sick: between probes, and when the next is due */
     uint64_t trouble_ns;         /* since when no answer is sound; 0: the last one was */
+    uint64_t sound_ns;           /* when that came */
 };
 
 struct error *sender_create(const struct sender_options *options, struct sender **out)
@@ -221,6 +224,7 @@ static struct error *take_sound(struct sender *s, struct job *j, const struct st
         push_log_say(s->options.log, PUSH_LOG_STORE, "%s answers again", s->options.request->store->title);
     s->sick = s->told_denied = false;
     s->pause_ns = s->trouble_ns = 0;
+    s->sound_ns = now_ns();
     for (size_t i = 0; i < s->job_count; i++)
         s->jobs[i]->proven |= s->jobs[i]->failing && s->jobs[i] != j;
     remember(s, j, true);
@@ -297,7 +301,8 @@ static struct error *take_failure(struct sender *s, struct job *j, const struct 
         return give_up(s, j, a->verdict == STORE_FAULT ? "server_error" : a->reason);
     j->backoff_ns = doubled(j->backoff_ns);
     j->due_ns = due_after(a, j->backoff_ns);
-    s->trouble_ns = s->trouble_ns ? s->trouble_ns : now_ns();
+    if (!s->trouble_ns)
+        s->trouble_ns = j->tried_ns > s->sound_ns ? j->tried_ns : s->sound_ns;
     if (sender_ended(s) == SENDER_STOPPED)
         return NULL;
     if (a->verdict != STORE_FAULT || others_fail(s, j))
@@ -341,6 +346,30 @@ static struct error *wait_for_state(struct sender *s, const struct job *j, struc
     return NULL;
 }
 
+/* Since when nothing was accepted or refused, as far as a request waits for that. */
+static uint64_t waiting_since(const struct sender *s)
+{
+    uint64_t since_ns = now_ns();
+
+    if (s->trouble_ns)
+        return s->trouble_ns;
+    for (size_t i = 0; i < STORE_SLOTS; i++) {
+        if (s->by_slot[i] && s->by_slot[i]->tried_ns < since_ns)
+            since_ns = s->by_slot[i]->tried_ns;
+    }
+    return since_ns > s->sound_ns ? since_ns : s->sound_ns;
+}
+
+/* How long a request that begins now may take, in milliseconds. */
+static uint32_t patience_ms(const struct sender *s)
+{
+    const struct push_request *r = s->options.request;
+    uint64_t waited_ns = now_ns() - waiting_since(s), left_ns = waited_ns < r->retry_for_ns ? r->retry_for_ns - waited_ns : 0;
+
+    left_ns = left_ns > REQUEST_LEAST_NS ? left_ns : REQUEST_LEAST_NS;
+    return r->follow || left_ns / NS_PER_MS > UINT32_MAX ? UINT32_MAX : (uint32_t)(left_ns / NS_PER_MS);
+}
+
 static struct error *begin_request(struct sender *s, struct job *j)
 {
     struct error *err = state_begin(s->options.state, j->trace->id, &j->profile);
@@ -351,7 +380,7 @@ static struct error *begin_request(struct sender *s, struct job *j)
         return err->code == ERROR_LIMIT ? leave_out(s, j, err) : wait_for_state(s, j, err);
     while (s->by_slot[slot])
         slot++;
-    TRY(store_begin(s->options.store, &j->profile, slot));
+    TRY(store_begin(s->options.store, &j->profile, slot, patience_ms(s)));
     s->by_slot[slot] = j;
     j->in_flight = true;
     s->in_flight++;

@@ -48,16 +48,16 @@ static struct error *lock(int fd, const char *path)
     return error_file(errno, path, "cannot be locked; a --state file has to be on a file system with locks, best on a local disk");
 }
 
-/* Opens what lies at the path, or an empty file. */
-static struct error *open_path(const char *path, int *fd)
+/* Opens what lies there, or an empty file. */
+static struct error *open_in(const char *path, int folder, const char *name, int *fd)
 {
     enum output_place place;
     struct stat st;
 
-    TRY(output_place_look(path, &st, &place));
+    TRY(output_place_look(path, folder, name, &st, &place));
     if (place == OUTPUT_STREAM)
         return error_path(ERROR_USAGE, path, "is a pipe or a device, which remembers nothing: name a regular file for --state");
-    *fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
+    *fd = openat(folder, name, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
     if (*fd < 0)
         return error_file(errno, path, "cannot be opened for writing");
     struct error *err = fstat(*fd, &st) ? error_file(errno, path, "cannot be looked at") : output_place_judge(path, &st, &place);
@@ -68,26 +68,40 @@ static struct error *open_path(const char *path, int *fd)
     return err;
 }
 
-/* Does the path lead to the open file? */
-static bool leads_to(const char *path, int fd)
+/* Does the name lead to the open file? */
+static bool leads_to(int folder, const char *name, int fd)
 {
     struct stat named, opened;
 
-    return !lstat(path, &named) && !fstat(fd, &opened) && named.st_dev == opened.st_dev && named.st_ino == opened.st_ino;
+    return !fstatat(folder, name, &named, AT_SYMLINK_NOFOLLOW) && !fstat(fd, &opened) && named.st_dev == opened.st_dev &&
+           named.st_ino == opened.st_ino;
 }
 
 /* Another process may write the file anew between our opening and locking the old one. */
-static struct error *open_locked(const char *path, int *fd)
+static struct error *open_locked(const char *path, int folder, const char *name, int *fd)
 {
     for (;;) {
-        TRY(open_path(path, fd));
+        TRY(open_in(path, folder, name, fd));
         struct error *err = lock(*fd, path);
-        if (!err && leads_to(path, *fd))
+        if (!err && leads_to(folder, name, *fd))
             return NULL;
         close(*fd);
         if (err)
             return err;
     }
+}
+
+static struct error *open_path(const char *path, int *fd)
+{
+    const char *name;
+    int folder, opened = -1;
+
+    TRY(output_place_folder(path, &folder, &name));
+    struct error *err = open_locked(path, folder, name, &opened);
+    close(folder);
+    if (!err)
+        *fd = opened;
+    return err;
 }
 
 struct error *state_file_open(const char *path, const char *destination, struct state_file *out)
@@ -102,7 +116,7 @@ struct error *state_file_open(const char *path, const char *destination, struct 
     if (out->destination && strlen(out->destination) > LINE_MAX_BYTES - sizeof DESTINATION - 1)
         err = error_create(ERROR_LIMIT, "the rules of labels are longer than %d bytes", LINE_MAX_BYTES);
     if (!err && path)
-        err = open_locked(path, &out->fd);
+        err = open_path(path, &out->fd);
     out->path = path && !err ? strdup(path) : NULL;
     if (!err && (!out->destination || (path && !out->path)))
         err = error_no_memory();

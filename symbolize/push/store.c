@@ -23,6 +23,7 @@ struct store {
     struct {
         uint64_t profile_ns; /* end of its window */
         uint64_t secret;     /* which of them it was begun with */
+        uint32_t most_ms;
     } sent[STORE_SLOTS];
     uint64_t secret; /* which this is, counted from 0 */
     struct buf message; /* what an answer says */
@@ -188,12 +189,13 @@ static bool has_new_secret(struct store *s, uint32_t slot)
     return s->sent[slot].secret != s->secret;
 }
 
-struct error *store_begin(struct store *s, const struct push_profile *profile, uint32_t slot)
+struct error *store_begin(struct store *s, const struct push_profile *profile, uint32_t slot, uint32_t most_ms)
 {
     s->kind->put_body(profile, http_body(s->http, slot));
     s->sent[slot].profile_ns = profile->window_end_ns;
     s->sent[slot].secret = s->secret;
-    return http_begin(s->http, slot);
+    s->sent[slot].most_ms = most_ms;
+    return http_begin(s->http, slot, most_ms);
 }
 
 static struct error *judge(struct store *s, uint32_t slot, const struct http_reply *reply, struct store_answer *answer)
@@ -225,7 +227,7 @@ struct error *store_next(struct store *s, const int *fds, size_t fd_count, uint6
             return judge(s, *slot, &reply, answer);
         }
         s->sent[*slot].secret = s->secret;
-        TRY(http_begin(s->http, *slot));
+        TRY(http_begin(s->http, *slot, s->sent[*slot].most_ms));
     }
 }
 

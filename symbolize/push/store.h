@@ -22,9 +22,9 @@ struct error *store_open(const struct push_request *request, struct store **out)
 #define STORE_SLOTS 16
 /*
  * Begins to send a profile, which is not needed any more when this returns. `slot`, below STORE_SLOTS, has none under way.
- * Only running out of memory is an error.
+ * An answer is waited for for so long, a minute at most. Only running out of memory is an error.
  */
-struct error *store_begin(struct store *s, const struct push_profile *profile, uint32_t slot);
+struct error *store_begin(struct store *s, const struct push_profile *profile, uint32_t slot, uint32_t most_ms);
 /*
  * Goes on with all that are under way until one is answered (*came: it was that of *slot; at the latest a minute after it
  * began), one of `fds`, up to 3, can be read or was closed at its other side, or it is `until_ns` of CLOCK_MONOTONIC.

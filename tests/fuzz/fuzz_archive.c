@@ -17,9 +17,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len_bytes)
     if (fd < 0 || write(fd, data, len_bytes) != (ssize_t)len_bytes)
         abort();
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    struct error *err = archive_files_open(path, &a);
-    error_destroy(err);
-    archive_files_close(err ? NULL : a);
+    /* All members, and those of which no name says that they are of no use. */
+    for (int i = 0; i < 2; i++) {
+        const struct named_ids none = {0};
+        struct error *err = archive_files_open(path, i ? &none : NULL, &a);
+        error_destroy(err);
+        archive_files_close(err ? NULL : a);
+    }
     close(fd);
     return 0;
 }

@@ -8,7 +8,7 @@ seeds=$build/seeds
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 rm -rf "$seeds"
-for target in trace eh_frame image linetable maps native_unwind archive perf_map strip output program source command_note event baseline profile state labels store_answer tasks when pysym; do
+for target in trace eh_frame image linetable maps native_unwind archive perf_map strip output program source command_note event baseline profile state labels store_answer tasks when job_text pysym; do
     mkdir -p "$seeds/fuzz_$target"
 done
 
@@ -40,6 +40,7 @@ printf '\10\0\2\0\0\0\0\0\0\0\0\20\0\1\100\0\0\0\0\0\0\0' >"$seeds/fuzz_tasks/wo
 printf '\2sched:sched_swich\nother:sched_switch\nodd\n' >"$seeds/fuzz_event/names"
 printf '\3config1:0-7,32-35' >"$seeds/fuzz_event/bits"
 
+printf '\n::x::##vso[a]##[b\n \033[1m::##teamcity[\303\251##\314\200[' >"$seeds/fuzz_job_text/commands"
 printf 'cpu>80%%,for=500ms,every=1h' >"$seeds/fuzz_when/percent"
 printf 'cpu > 2.5, for=2s' >"$seeds/fuzz_when/threads"
 

@@ -20,7 +20,7 @@ import threading
 import time
 
 import accounts
-import trace_text
+import text_found
 from wait_trace import script_samples
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -356,7 +356,7 @@ class Recording:
         yield from self.leaks()
         if self.scene.fifo_opened:
             yield "a FIFO of root's was opened"
-        bad = trace_text.unprintable(self.messages)
+        bad = text_found.unprintable(self.messages)
         if bad:
             yield f"messages carry {bad}"
 
@@ -373,7 +373,7 @@ class Recording:
 
     def leaks(self):
         word = self.scene.word.encode()
-        if trace_text.contains(self.scene.trace, word):
+        if text_found.contains(self.scene.trace, word):
             yield "the trace holds what only root may read"
         if self.scene.archive.exists() and word in self.scene.archive.read_bytes():
             yield "the archive holds what only root may read"

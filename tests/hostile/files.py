@@ -4,16 +4,20 @@
 What must hold: no format takes more memory or time than a small trace may, nothing but regular files is opened, nothing
 in an output or a message controls a terminal, and an output never goes into what is another user's.
 """
+import gzip
 import json
 import os
 import resource
+import shutil
 import subprocess
+import sys
+import tarfile
 import threading
 import time
 import xml.etree.ElementTree
 
 import craft
-import trace_text
+import text_found
 from beside import ATTACKER, Scene
 
 MOST_RESIDENT_KIB = 256 << 10
@@ -110,13 +114,39 @@ def bombs(_, pysym, scene):
                 yield f"{name}, {form}: {run.cpu_s:.1f} s of CPU"
 
 
+def zeros_by_name(names, gib_each):
+    """A packed tar of files of zeros, each some GiB long; a piece of gzip stands for 64 MiB."""
+    piece, out = gzip.compress(bytes(64 << 20)), bytearray()
+    for name in names:
+        member = tarfile.TarInfo(name)
+        member.size = gib_each << 30
+        out += gzip.compress(member.tobuf()) + piece * (gib_each << 4)
+    return bytes(out)
+
+
+def archives(_, pysym, scene):
+    """Archives that unpack to far more than they are: what the trace names, what it does not, what is no binary; packed twice."""
+    trace, archive, named = scene.top / "named.trace", scene.top / "bomb.tar.gz", "libx.so/" + "11" * 20
+    trace.write_bytes(names_path("/opt/none/libx.so"))
+    folder = scene.top / "temporary"
+    folder.mkdir()
+    for what, data in (("named", zeros_by_name([f"{named}/elf"], 3)), ("not named", zeros_by_name([f"libx.so/{'22' * 20}/elf"] * 3, 3)),
+                       ("no binary", zeros_by_name(["text"], 3)),
+                       ("packed twice", gzip.compress(gzip.compress(b"") * 3_000_000) * 20), ("nothing, often", gzip.compress(b"") * 3_000_000)):
+        archive.write_bytes(data)
+        run = Run(["env", f"TMPDIR={folder}", pysym, trace, "--archive", archive, "-f", "top"], keep=True)
+        print(f"          {what}, {len(data) / 1e6:.1f} MB: {run.cpu_s:.1f} s of CPU, {run.resident_kib >> 10} MiB, exit code {run.exit_code}")
+        if run.exit_code not in (0, 1) or run.cpu_s > FAIL_CPU_S or run.resident_kib > MOST_RESIDENT_KIB or list(folder.iterdir()):
+            yield f"{what}: exit code {run.exit_code}, {run.cpu_s:.1f} s of CPU, {run.resident_kib >> 10} MiB; {run.messages!r}"
+
+
 def texts(_, pysym, scene):
     """Strings that a terminal or a parser would obey, in every format."""
     path = scene.top / "texts\x1b[31m\u202e.trace"
     path.write_bytes(bad_texts())
     for form in FORMATS:
         run = Run([pysym, path, "-f", form], keep=True)
-        found = trace_text.unprintable(run.output.replace(b"\t", b"")) or trace_text.unprintable(run.messages)
+        found = text_found.unprintable(run.output.replace(b"\t", b"")) or text_found.unprintable(run.messages)
         if found or run.exit_code or (b"31m" not in run.output and form != "html"):  # whose names are packed
             yield f"{form}: exit code {run.exit_code}, {found}; {run.messages!r}"
         if form in ("speedscope", "firefox"):
@@ -126,8 +156,8 @@ def texts(_, pysym, scene):
         if form == "svg":
             xml.etree.ElementTree.fromstring(run.output)
     run = Run([pysym, scene.top / "no\x1b[31m\u202e", "-f", "top"])
-    if run.exit_code != 1 or trace_text.unprintable(run.messages):
-        yield f"a path that is not there: exit code {run.exit_code}, {trace_text.unprintable(run.messages)}"
+    if run.exit_code != 1 or text_found.unprintable(run.messages):
+        yield f"a path that is not there: exit code {run.exit_code}, {text_found.unprintable(run.messages)}"
 
 
 def paths(pycap, pysym, scene):
@@ -193,6 +223,54 @@ def outputs(pycap, pysym, scene):
                     yield f"{what}: the output is the other user's"
 
 
+SWAP = """
+import ctypes, os, sys
+libc, folder = ctypes.CDLL(None), sys.argv[1].encode()
+while True:
+    libc.renameat2(-100, folder + b"/x", -100, folder + b"/y", 2)  # exchanges them
+"""
+
+
+def swapped(pycap, pysym, scene):
+    """Outputs below a folder of another user, who has a link to a folder of root's there, and a folder and that link in turns."""
+    trace, theirs, held = scene.top / "demo.trace", scene.top / "theirs", scene.top / "held"
+    trace.write_bytes(bad_texts())
+    held.mkdir()
+    theirs.mkdir()
+    (theirs / "x").mkdir()
+    (theirs / "y").symlink_to(held)
+    for path in (theirs, theirs / "x", theirs / "y"):
+        os.lchown(path, ATTACKER, ATTACKER)
+
+    def outputs_to(name):
+        out = theirs / name
+        record = [pycap, "record", "-q", "-d", "0.2", "-o"]
+        for i in range(12 if name == "x" else 1):
+            for command in ([*record, out / f"a{i}.bin"], [*record, out / "b-%t.bin", "--rotate", "0.1", "--keep", "1"],
+                            [*record, scene.top / "c.bin", "--status", out / "c.prom"],
+                            [*record, scene.top / "d.bin", "--archive", out / f"d{i}.tar"],
+                            [pycap, "archive", trace, "-o", out / f"e{i}.tar"], [pysym, trace, "-o", out / f"f{i}.folded"],
+                            [pysym, trace, "-o", out / f"g{i}.perf.data"],
+                            [pysym, trace, "-f", "folded", "--split", "process", "-o", out / f"h{i}.folded"],
+                            [pysym, "baseline", trace, "-o", out / f"i{i}.pyb"],
+                            [pysym, "push", "--pyroscope", "http://127.0.0.1:1", "--retry-for", "0s", "--state", out / f"j{i}", trace]):
+                run = Run(command)
+                there = [path.name for path in held.iterdir()]
+                if there:
+                    yield f"{os.path.basename(command[0])} {command[1]}: {there} in a folder of root's"
+                    shutil.rmtree(held)
+                    held.mkdir()
+                if name == "y" and not run.exit_code and "--status" not in command:
+                    yield f"{os.path.basename(command[0])} {command[1]} said nothing"
+
+    yield from outputs_to("y")
+    with subprocess.Popen([sys.executable, "-c", SWAP, theirs], user=ATTACKER, group=ATTACKER, extra_groups=[]) as attacker:
+        try:
+            yield from outputs_to("x")
+        finally:
+            attacker.kill()
+
+
 def limit(pycap, _, scene):
     """A limit of the size of files: an error with words, and no signal."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -207,7 +285,9 @@ CHECKS = [
     ("strings that a terminal would obey", texts),
     ("paths that must not be opened", paths),
     ("small traces that want much", bombs),
+    ("archives that unpack to much", archives),
     ("another user's things where an output goes", outputs),
+    ("links that another user swaps on the way to an output", swapped),
     ("a limit of the size of files", limit),
 ]
 

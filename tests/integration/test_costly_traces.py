@@ -6,11 +6,15 @@ build/tools/make_bomb writes them.
 import os
 import pathlib
 import subprocess
+import sys
 
 import pytest
 
 import measured
 from conftest import PYSYM
+
+sys.path.append(str(pathlib.Path(__file__).parents[1] / "hostile"))
+import craft  # noqa: E402
 
 MAKE_BOMB = pathlib.Path(PYSYM).parent / "tools/make_bomb"
 MEMORY_MIB = 256
@@ -77,3 +81,24 @@ def test_the_limits_are_options(make, tmp_path):
     out = tmp_path / "out.txt"
     assert run(trace, "-f", "perf-script", "--max-output", "1M", "-o", out)[0] == 1
     assert not list(tmp_path.glob("out*"))
+
+
+def equal_samples(count):
+    body = craft.begin(0) + craft.code(b"f") + craft.python_frame(1) + craft.stack(0, [1]) + craft.whole_stack(python=1)
+    row = craft.signed(1000) + craft.number(1) + craft.number(1) + b"\0\0"
+    body += craft.record(26, 1, 1000, count, craft.text(row * count))
+    return craft.file_header() + craft.block(body, 0, samples=count)
+
+
+@pytest.mark.parametrize("form", ["perf-script", "ndjson", "dump"])
+def test_equal_samples(tmp_path, form):
+    """An output goes by the size of its trace, and says so; the option lifts that. A trace in a pipe has no size."""
+    trace = tmp_path / "equal.bin"
+    trace.write_bytes(equal_samples(2_000_000))
+    size = trace.stat().st_size
+    assert size < 4000
+    done = subprocess.run([PYSYM, trace, "-f", form], capture_output=True, check=False)
+    assert done.returncode == 1 and b"out of proportion" in done.stderr and b"--max-output allows more" in done.stderr, done.stderr
+    assert 60 << 20 < len(done.stdout) <= (64 << 20) + 4096 * size and done.stdout.endswith(b"\n")
+    assert run(trace, "-f", form, "--max-output", "2G")[0] == 0
+    assert subprocess.run(["sh", "-c", f"cat {trace} | {PYSYM} - -f {form} >/dev/null"], check=False, capture_output=True).returncode == 0

@@ -266,6 +266,20 @@ def test_store_that_is_not_there(push, store, folder):
 
 
 @one_store
+def test_store_that_holds_a_request(push, store, folder):
+    """--retry-for ends a request that is not answered, too, and not a minute later; what it was about is sent again."""
+    held = store.fault(Hold())
+    began = time.monotonic()
+    good(push.run("--retry-for", "2s", *WINDOW, folder), 3)
+    assert time.monotonic() - began < 45
+    assert not [figure for (name, _), figure in push.figures().items() if "refused" in name and figure]
+    held.end()
+    held.act.release()
+    good(push.run(*WINDOW, folder))
+    assert max(times_stored(store).values()) <= 2
+
+
+@one_store
 @pytest.mark.parametrize("status", [429, 500, 502, 503, 507])
 def test_store_that_is_sick(push, store, folder, tmp_path, status):
     """Each request fails for a while, as that of a full disk: nothing counts as refused, and then all comes."""

@@ -53,7 +53,7 @@ static uint32_t count_in(const struct fixture *f, const char *name)
 {
     struct archive_files *a;
 
-    OK(archive_files_open(path_of(f, name), &a));
+    OK(archive_files_open(path_of(f, name), NULL, &a));
     uint32_t count = archive_files_count(a);
     archive_files_close(a);
     return count;
@@ -62,7 +62,7 @@ static uint32_t count_in(const struct fixture *f, const char *name)
 static void assert_error(const struct fixture *f, const char *name, enum error_code code, const char *text)
 {
     struct archive_files *a = NULL;
-    struct error *err = archive_files_open(path_of(f, name), &a);
+    struct error *err = archive_files_open(path_of(f, name), NULL, &a);
 
     if (!err)
         fail_msg("%s was read", name);
@@ -120,10 +120,79 @@ TEST_WITH(bomb, fixture_init, fixture_deinit)
     setenv("TMPDIR", f->dir, 1);
     assert_true(fixture_run(f, "(printf '\\177ELF'; head -c 400M /dev/zero | tr '\\0' A) >big && tar cf - big | zstd -q >bomb.tar.zst &&"
                                "rm big"));
-    struct error *err = archive_files_open(path_of(f, "bomb.tar.zst"), &a);
+    struct error *err = archive_files_open(path_of(f, "bomb.tar.zst"), NULL, &a);
     assert_non_null(err);
     assert_int_equal(err->code, ERROR_LIMIT);
     error_destroy(err);
+}
+
+/* Zeros take no room, but time. */
+TEST_WITH(bomb_of_zeros, fixture_init, fixture_deinit)
+{
+    struct fixture *f = *state;
+
+    make_files(f);
+    assert_true(fixture_run(f, "for i in 1 2 3 4 5 6; do (cat good; head -c 100M /dev/zero) >z$i; done && tar cf - z? | zstd -q >z.tar.zst &&"
+                               "tar cf - z? | gzip -1 >z.tar.gz && tar cf z.tar --sparse z? && (cat z.tar.gz; head -c 3M /dev/urandom) >big.tar.gz"));
+    assert_error(f, "z.tar.zst", ERROR_LIMIT, "unpacks to more than 256 MiB and 200 times its size");
+    assert_int_equal(count_in(f, "z.tar"), 6);
+    assert_int_equal(count_in(f, "z.tar.gz"), 6); /* of 2.6 MB: not out of proportion */
+    /* Text that is skipped counts, too. */
+    assert_true(fixture_run(f, "rm z* && head -c 600M /dev/zero >z1 && tar cf - z1 good | zstd -q >z.tar.zst"));
+    assert_error(f, "z.tar.zst", ERROR_LIMIT, "unpacks to more than 256 MiB and 200 times its size");
+    /* Packed twice: the inside is no archive. */
+    assert_true(fixture_run(f, "tar cf a.tar good && gzip -k a.tar && gzip -c a.tar.gz >twice.tar.gz"));
+    assert_int_equal(count_in(f, "a.tar.gz"), 1);
+    assert_error(f, "twice.tar.gz", ERROR_FORMAT, "is damaged or not an archive");
+}
+
+/* What no trace names is not unpacked, as far as names in the archive tell. */
+TEST_WITH(wanted_members, fixture_init, fixture_deinit)
+{
+    struct fixture *f = *state;
+    struct named_ids named = {0};
+    struct archive_files *a;
+    uint8_t id[20];
+
+    make_files(f);
+    for (int i = 0; i < 20; i++)
+        sscanf(ours + 2 * i, "%2hhx", &id[i]);
+    assert_true(named_ids_add(&named, id, sizeof id));
+    assert_true(fixture_run(f, "mkdir -p lib/%s lib/%.38sff .build-id/aa && cp good lib/%s/elf && cp good.debug lib/%s/debug &&"
+                               "cp other lib/%.38sff/elf && cp other plain-name && cp good .build-id/aa/bb.debug &&"
+                               "tar cf w.tar lib plain-name .build-id && zstd -q w.tar", ours, ours, ours, ours, ours));
+    for (int packed = 0; packed < 2; packed++) {
+        OK(archive_files_open(path_of(f, packed ? "w.tar.zst" : "w.tar"), &named, &a));
+        assert_int_equal(archive_files_count(a), 4);
+        for (uint32_t i = 0; i < 4; i++)
+            assert_null(strstr(archive_files_get(a, i)->name, "ff/elf"));
+        archive_files_close(a);
+        assert_int_equal(count_in(f, packed ? "w.tar.zst" : "w.tar"), 5);
+    }
+    named_ids_deinit(&named);
+}
+
+TEST(names_of_members)
+{
+    static const char *const wanted[] = {"", "elf", "/elf", "x/0011223344556677/elf", "0011223344556677/debug", "[vdso]/0011223344556677/vdso",
+                                         "x/001122334455667700000000/elf", "x/ff11223344556677/elf.debug", "x/FF11223344556677/elf",
+                                         "x/ff112233445566/elf", "x/ff1122334455667/elf", "x/a-ff11223344556677/elf", "x/ff11223344556677/",
+                                         ".build-id/ff/11223344556677.debug", "x/0011223344556677/y"};
+    static const char *const unwanted[] = {"x/ff11223344556677/elf", "ff11223344556677/debug", "x/00112233445566770001/elf", "/001122334455667788/vdso",
+                                           "x/0000000000000000/elf"};
+    static const uint8_t id[] = {0, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77};
+    struct named_ids named = {0};
+
+    assert_false(named_ids_want(&named, wanted[3]));
+    assert_true(named_ids_add(&named, id, sizeof id));
+    assert_true(named_ids_add(&named, id, 0));
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
+        if (!named_ids_want(&named, wanted[i]))
+            fail_msg("%s", wanted[i]);
+    for (size_t i = 0; i < sizeof unwanted / sizeof *unwanted; i++)
+        if (named_ids_want(&named, unwanted[i]))
+            fail_msg("%s", unwanted[i]);
+    named_ids_deinit(&named);
 }
 
 /* Any byte may be wrong: an error, or other contents; never worse. Runs under the sanitizers, too. */
@@ -148,7 +217,7 @@ TEST_WITH(damaged, fixture_init, fixture_deinit)
             }
             fixture_write(f, "bad", bad, whole.len_bytes);
             free(bad);
-            struct error *err = archive_files_open(path_of(f, "bad"), &a);
+            struct error *err = archive_files_open(path_of(f, "bad"), NULL, &a);
             error_destroy(err);
             archive_files_close(err ? NULL : a);
         }

@@ -122,7 +122,7 @@ static struct error *send_by_line(const struct arguments *a, const struct push_p
     bool came;
 
     for (uint64_t i = 0; i < a->count && (!i || fgets(line, sizeof line, stdin)); i++) {
-        TRY(store_begin(store, profile, 0));
+        TRY(store_begin(store, profile, 0, UINT32_MAX));
         TRY(store_next(store, NULL, 0, UINT64_MAX, &slot, &answer, &came));
         print_answer(&answer);
     }
@@ -138,7 +138,7 @@ static struct error *send_at_once(const struct arguments *a, const struct push_p
     bool came;
 
     for (uint32_t i = 0; i < a->slots && begun < a->count; i++, begun++)
-        TRY(store_begin(store, profile, i));
+        TRY(store_begin(store, profile, i, UINT32_MAX));
     for (uint64_t ended = 0; ended < a->count;) {
         TRY(store_next(store, &input, a->wait_for_input, UINT64_MAX, &slot, &answer, &came));
         if (!came)
@@ -146,7 +146,7 @@ static struct error *send_at_once(const struct arguments *a, const struct push_p
         print_answer(&answer);
         ended++;
         if (begun++ < a->count)
-            TRY(store_begin(store, profile, slot));
+            TRY(store_begin(store, profile, slot, UINT32_MAX));
     }
     return NULL;
 }

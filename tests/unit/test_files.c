@@ -402,7 +402,7 @@ TEST(not_through_links)
         assert_int_equal(lchown(in_folder(&folder, "way"), 12345, 12345), 0);
         opens(inside, NULL);
         assert_int_equal(chmod(folder.path, 01777), 0);
-        opens(inside, "symbolic link of another user");
+        opens(inside, "a symbolic link that another user may have put there");
         files_init(&f, &(struct files_options){.pattern = pattern, .hostname = "h", .rotates = true});
         struct error *err = files_open(&f);
         assert_non_null(err);

@@ -31,17 +31,23 @@ static enum store_verdict (*policy)(uint32_t number);
 
 static struct {
     bool busy;
-    uint32_t number;
+    uint32_t number, most_ms;
 } slots[STORE_SLOTS];
 static uint32_t tries_of[1 << 12];
 
-struct error *store_begin(struct store *s, const struct push_profile *profile, uint32_t slot)
+static bool holds;                      /* it answers when the request would end */
+static uint32_t least_ms, longest_ms;   /* what requests were given */
+
+struct error *store_begin(struct store *s, const struct push_profile *profile, uint32_t slot, uint32_t most_ms)
 {
     (void)s;
     assert_false(slots[slot].busy);
     slots[slot].busy = true;
     slots[slot].number = profile->chunk;
     tries_of[profile->chunk]++;
+    slots[slot].most_ms = most_ms;
+    least_ms = most_ms < least_ms ? most_ms : least_ms;
+    longest_ms = most_ms > longest_ms ? most_ms : longest_ms;
     return NULL;
 }
 
@@ -58,6 +64,8 @@ struct error *store_next(struct store *s, const int *fds, size_t fd_count, uint6
         return NULL;
     }
     slots[*slot].busy = false;
+    if (holds)
+        clock_now_ns += slots[*slot].most_ms * NS_PER_MS;
     *answer = (struct store_answer){.verdict = policy(slots[*slot].number), .reason = "rate"};
     return NULL;
 }
@@ -116,14 +124,21 @@ static struct error *settled(void *own, struct sender_trace *trace)
     return NULL;
 }
 
-static void begin(struct push *p)
+static void begin_as(struct push *p, const struct push_request *asked)
 {
     *p = (struct push){0};
     memset(tries_of, 0, sizeof tries_of);
-    OK(account_create(&request, &p->account));
-    OK(sender_create(&(struct sender_options){.request = &request, .account = p->account, .log = &p->log, .own = p, .tick = tick,
+    least_ms = UINT32_MAX;
+    longest_ms = 0;
+    OK(account_create(asked, &p->account));
+    OK(sender_create(&(struct sender_options){.request = asked, .account = p->account, .log = &p->log, .own = p, .tick = tick,
                                               .settled = settled},
                      &p->sender));
+}
+
+static void begin(struct push *p)
+{
+    begin_as(p, &request);
 }
 
 /* Compares what the last lines of the push say is refused. */
@@ -242,4 +257,48 @@ TEST(what_cannot_be_remembered_is_counted_and_holds_up_nothing)
     state_room = UINT32_MAX;
     end(&p, "refused: 1 profile (10 samples)\n"
             "    too_many_profiles 1: one trace has more than can be remembered: record with --rotate\n");
+}
+
+static enum store_verdict put_off(uint32_t number)
+{
+    (void)number;
+    return STORE_LATER;
+}
+
+static void expect_patience(uint64_t retry_for_s, uint32_t first_ms, uint64_t most_s)
+{
+    const struct push_request impatient = {.store = &store_pyroscope, .url = "http://127.0.0.1:4040", .retry_for_ns = retry_for_s * NS_PER_S};
+    const uint64_t begin_ns = clock_now_ns;
+    struct push p;
+
+    begin_as(&p, &impatient);
+    send_some(&p, 0, 3);
+    OK(sender_finish(p.sender));
+    OK(sender_drain(p.sender));
+    assert_int_equal(sender_ended(p.sender), SENDER_TIRED);
+    assert_int_equal(longest_ms, first_ms);
+    assert_true(least_ms >= 5000);
+    assert_in_range(clock_now_ns - begin_ns, retry_for_s * NS_PER_S, most_s * NS_PER_S);
+    sender_destroy(p.sender);
+    account_destroy(p.account);
+}
+
+TEST(a_request_ends_when_retrying_does)
+{
+    struct push p;
+
+    policy = put_off;
+    expect_patience(20, 20000, 26);
+    expect_patience(0, 5000, 6);
+    holds = true;
+    expect_patience(20, 20000, 3 * 20 + 1); /* three that began together, and that this store answers one after the other */
+    expect_patience(0, 5000, 3 * 5 + 1);
+    holds = false;
+    /* With --follow it is the request's own. */
+    policy = fail_first;
+    begin(&p);
+    send_some(&p, 1, 3);
+    OK(sender_finish(p.sender));
+    assert_int_equal(least_ms, UINT32_MAX);
+    end(&p, "");
 }

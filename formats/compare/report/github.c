@@ -94,4 +94,5 @@ static struct error *github_report(const struct report *r, FILE *out)
 
 const struct report_format report_github = {.name = "github",
                                             .description = "annotations of GitHub Actions, at the lines of the files",
+                                            .syntax = JOB_TEXT_COMMANDS,
                                             .write = github_report};

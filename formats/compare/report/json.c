@@ -264,4 +264,5 @@ static struct error *json_report(const struct report *r, FILE *out)
 const struct report_format report_json = {.name = "json",
                                           .description = "every row with its figures, for scripts and stores",
                                           .extension = ".json",
+                                          .syntax = JOB_TEXT_JSON,
                                           .write = json_report};

@@ -87,4 +87,5 @@ static struct error *junit_report(const struct report *r, FILE *out)
 const struct report_format report_junit = {.name = "junit",
                                            .description = "a test case for each rule, for Jenkins and GitLab",
                                            .extension = ".xml",
+                                           .syntax = JOB_TEXT_XML,
                                            .write = junit_report};

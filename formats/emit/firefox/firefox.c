@@ -296,6 +296,7 @@ const struct emitter emitter_firefox = {
     .name = "firefox",
     .description = "for profiler.firefox.com: threads over time, with waits, GIL and tasks as markers",
     .extension = ".firefox.json",
+    .syntax = JOB_TEXT_JSON,
     .time_order = true,
     .begin = firefox_begin,
     .sample = firefox_sample,
