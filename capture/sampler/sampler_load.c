@@ -268,6 +268,8 @@ struct error *sampler_load(struct sampler *s)
     if (!e)
         e = bpf_map__set_max_entries(s->skel->maps.unknown, o->sizes.recent);
     if (!e)
+        e = bpf_map__set_max_entries(s->skel->maps.owners, o->sizes.recent);
+    if (!e)
         e = bpf_map__set_max_entries(s->skel->maps.code_spent, o->sizes.senders);
     if (!e)
         e = size_tables(s);
