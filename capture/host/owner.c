@@ -9,8 +9,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "capture/host/procfs.h"
-
 enum kind { USER, CONTAINER, NAMESPACE, BLOCK, UNKNOWN };
 #define BLOCK_SHIFT 16
 /* The kernel allows no more namespaces within each other. */
@@ -32,7 +30,7 @@ uint64_t owner_key(const struct owner_facts *f)
         return key_of(CONTAINER, f->container);
     if (f->user_ns)
         return f->user_ns_owner ? key_of(USER, f->user_ns_owner) : key_of(NAMESPACE, f->user_ns);
-    return f->uid == OWNER_UID_UNKNOWN ? owner_unknown() : key_of(USER, f->uid);
+    return f->uid == PROCFS_UID_UNKNOWN ? owner_unknown() : key_of(USER, f->uid);
 }
 
 uint64_t owner_block(uint64_t owner)

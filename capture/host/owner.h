@@ -14,11 +14,11 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define OWNER_UID_UNKNOWN UINT32_MAX
+#include "capture/host/procfs.h"
 
 /* What it follows from. Namespaces by their inode numbers, of those next below the host's; 0: it is in the host's. */
 struct owner_facts {
-    uint32_t uid;           /* effective, in the host's user namespace; OWNER_UID_UNKNOWN */
+    uint32_t uid;           /* effective, in the host's user namespace; PROCFS_UID_UNKNOWN */
     uint32_t container;     /* pid namespace, if its user namespace is the host's */
     uint32_t user_ns;
     uint32_t user_ns_owner; /* the user who made it */

@@ -122,7 +122,7 @@ struct error *procfs_status(pid_t pid, struct procfs_status *out)
     TRY(procfs_read(path, &text, NULL));
     out->ns_tgid = procfs_last_number(text, "NStgid:");
     struct procfs_uids uids;
-    out->uid = procfs_parse_uids(text, &uids) ? uids.effective : OWNER_UID_UNKNOWN;
+    out->uid = procfs_parse_uids(text, &uids) ? uids.effective : PROCFS_UID_UNKNOWN;
     free(text);
     return NULL;
 }

@@ -11,7 +11,6 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
-#include "capture/host/owner.h"
 #include "formats/base/err.h"
 #include "formats/base/vec.h"
 
@@ -24,11 +23,12 @@ struct error *procfs_pids(struct procfs_pids *out);
 /* The thread ids of a process. */
 struct error *procfs_threads(pid_t pid, struct procfs_pids *out);
 
+#define PROCFS_UID_UNKNOWN UINT32_MAX
 struct procfs_status {
     char comm[17];
     uint32_t parent_tgid;
     uint32_t ns_tgid;      /* in the process's own pid namespace */
-    uint32_t uid;          /* effective user id; OWNER_UID_UNKNOWN when the kernel does not say */
+    uint32_t uid;          /* effective user id; PROCFS_UID_UNKNOWN when the kernel does not say */
     uint64_t start_ticks;  /* since boot, in the reader's time namespace */
 };
 struct error *procfs_status(pid_t pid, struct procfs_status *out);

@@ -129,7 +129,7 @@ struct error *processes_begin(struct processes *p, uint32_t tgid, uint64_t time_
     if (!process)
         return error_no_memory();
     process->life = ++p->lives;
-    process->owner_facts.uid = OWNER_UID_UNKNOWN;
+    process->owner_facts.uid = PROCFS_UID_UNKNOWN;
     process->owner = owner_unknown();
     process->tgid = tgid;
     process->since_ns = process->read_ns = time_ns;

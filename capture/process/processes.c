@@ -54,7 +54,7 @@ static void inherit(struct process *child, const struct process *parent, uint64_
  */
 static void inherit_owner(struct processes *p, struct process *child, const struct process *parent)
 {
-    const struct owner_facts unknown = {.uid = OWNER_UID_UNKNOWN};
+    const struct owner_facts unknown = {.uid = PROCFS_UID_UNKNOWN};
 
     processes_set_owner(p, child, parent && !owner_is_root(parent->owner) ? &parent->owner_facts : &unknown);
 }

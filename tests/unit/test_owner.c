@@ -24,7 +24,7 @@ TEST(keys)
     /* Users of the host are told apart, and the unknown is nobody's. */
     assert_true(owner_is_root(key(0, 0, 0, 0)));
     assert_int_not_equal(key(1000, 0, 0, 0), key(1001, 0, 0, 0));
-    assert_int_equal(key(OWNER_UID_UNKNOWN, 0, 0, 0), owner_unknown());
+    assert_int_equal(key(PROCFS_UID_UNKNOWN, 0, 0, 0), owner_unknown());
     assert_false(owner_is_root(owner_unknown()));
     /* A container is one owner, whoever it runs as; so is what its users make in it. */
     assert_int_equal(key(0, 77, 0, 0), key(1234, 77, 0, 0));
