@@ -28,6 +28,8 @@ PYTHON = "/usr/bin/python3"
 CACHE = pathlib.Path(os.environ.get("PYCAP_TEST_CACHE") or
                      os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "pycap-tests"))
 IN_ROOT = f"{HERE.parent / 'in-root.sh'} {CACHE / 'roots/sid'}"  # where newer interpreters are
+PYENV = pathlib.Path(os.environ.get("PYENV_ROOT") or os.path.expanduser("~/.pyenv"))
+OTHER_PYTHONS = [p for minor in (8, 9, 10, 7) for p in PYENV.glob(f"versions/3.{minor}.*/bin/python3.{minor}")]
 CPUS = sorted(os.sched_getaffinity(0))
 ATTACKER = 4242  # a user and a group that have nothing
 NEIGHBOUR = 4343  # another one
@@ -48,7 +50,8 @@ END_WITHIN_S, FAIL_AFTER_S = 1, 5  # the first is what is promised; a busy machi
 # `first`: it begins before the recording. `as_root`: it is started by root, to become other users.
 Attack = collections.namedtuple("Attack", "name command first as_root", defaults=[False, False])
 # `victim`: "known", a program of root's with the system's interpreter; "new", another user's with a copy of it, which the
-# recorder has not met; "service", the same, begun before the recording.
+# recorder has not met; "service", the same, begun before the recording; "version", a program of root's with an interpreter of a
+# version that does not run elsewhere.
 Group = collections.namedtuple("Group", "name options attacks victim", defaults=["known"])
 # {programs}: the folder of the compiled attacks.
 # {secret}, {program}, {fifo}: a text file, an ELF file and a FIFO that only root may open. {in_root}: the start of a command
@@ -114,8 +117,8 @@ GROUPS = [
     ], victim) for how, what, victim in (
         ("setuid", "modules", "new"), ("setuid", "modules", "service"), ("su", "modules", "new"), ("worker", "modules", "new"),
         ("container", "modules", "new"), ("host-ids", "modules", "new"), ("host-ids", "modules", "service"),
-        ("subids", "modules", "new"), ("ids", "modules", "new"), ("setuid", "layouts", "new"), ("ids", "layouts", "new"),
-        ("container", "layouts", "new"), ("host-ids", "layouts", "service"))),
+        ("subids", "modules", "new"), ("ids", "modules", "new"), ("setuid", "layouts", "version"), ("ids", "layouts", "version"),
+        ("container", "layouts", "version"), ("host-ids", "layouts", "version"))),
     Group("tracepoints", ["-e", "cpu-clock", "-e", "syscalls:sys_enter_openat"], [
         Attack("files that are opened all the time", "calls.py opens"),
         Attack("programs that start and end", "storm.py exec"),
@@ -287,7 +290,9 @@ class Victim:
 
     def __init__(self, kind, scene):
         python, user = PYTHON, before_others
-        if kind != "known":
+        if kind == "version":
+            python = OTHER_PYTHONS[0]
+        elif kind != "known":
             python, user = scene.top / "python", neighbour
             shutil.copy(os.path.realpath(PYTHON), python)
         program = shutil.copy(HERE / "victim.py", scene.top)
@@ -324,7 +329,7 @@ class Recording:
             for attacker in attackers:
                 if not attacker.attack.first:
                     attacker.go()
-            time.sleep(NEW_AFTER_S if group.victim == "new" else 0.4)
+            time.sleep(NEW_AFTER_S if group.victim in ("new", "version") else 0.4)
             victim = victim or Victim(group.victim, scene)
             self.victim_pid = victim.pid
             self.victim = victim.work(began + DURATION_S - SPARE_S)
@@ -423,6 +428,8 @@ class Recording:
 
 def run_group(pycap, pysym, programs, group, attacks):
     """Runs these attacks beside one recording. Returns (figures, faults, {name of an attack: why it was skipped})."""
+    if group.victim == "version" and not OTHER_PYTHONS:
+        return "", [], {attack.name: "pyenv has no other interpreter" for attack in attacks}
     scene, attackers, skipped = Scene(programs), [], {}
     try:
         prepared = []
