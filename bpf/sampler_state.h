@@ -202,7 +202,6 @@ struct task_facts {
     __u64 memory;      /* address of its struct mm_struct; 0: a kernel thread has none */
     __u64 stack_start; /* the first thread's: where the kernel put the arguments */
     __u32 flags;
-    __u32 user; /* as in struct wire_sample */
 };
 
 /* For which process an epoch of struct walk_codes goes on while its counter stands (bpf/sampler_codes.h). */

@@ -15,7 +15,6 @@ static __always_inline void task_read(struct task_facts *facts)
     if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_get_current_task_btf)) {
         struct task_struct *task = bpf_get_current_task_btf();
         struct mm_struct *mm = task->mm;
-        const struct cred *cred = task->cred;
 
         facts->start_boottime_ns = task->group_leader->start_boottime;
         facts->exec_generation = task->self_exec_id;
@@ -23,7 +22,6 @@ static __always_inline void task_read(struct task_facts *facts)
         facts->memory = (__u64)mm;
         facts->stack_start = mm ? mm->start_stack : 0;
         facts->flags = task->flags;
-        facts->user = cred ? cred->euid.val + 1 : 0;
     } else {
         struct task_struct *task = (void *)bpf_get_current_task();
 
@@ -33,8 +31,19 @@ static __always_inline void task_read(struct task_facts *facts)
         facts->memory = (__u64)BPF_CORE_READ(task, mm);
         facts->stack_start = BPF_CORE_READ(task, mm, start_stack);
         facts->flags = BPF_CORE_READ(task, flags);
-        facts->user = BPF_CORE_READ(task, cred, euid.val) + 1;
     }
+}
+
+/* The user of the current task, as in struct wire_sample. */
+static __always_inline __u32 task_user(void)
+{
+    if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_get_current_task_btf)) {
+        const struct cred *cred = bpf_get_current_task_btf()->cred;
+
+        return cred ? cred->euid.val + 1 : 0;
+    }
+    struct task_struct *task = (void *)bpf_get_current_task();
+    return BPF_CORE_READ(task, cred, euid.val) + 1;
 }
 
 /* The user registers as they were when the task entered the kernel. 0: they could be read. */

@@ -255,11 +255,14 @@ struct wire_sample {
     PY_U32 waker_tgid, waker_tid;
     PY_U32 wait_chance; /* with which this wait has a stack: of WIRE_CHANCE_ALL */
     PY_U32 slept_ms;    /* of a wait that was met as it lasted: for how long before time_ns it had, by the scheduler's clock, or WIRE_SLEPT_UNKNOWN */
-    PY_U32 user; /* effective user id of the thread, and one; 0: not known */
+    PY_U32 user; /* effective user id of the thread, and one, in some samples; 0: not known */
     PY_U32 reserved;
     PY_U64 grown_start, grown_bytes; /* memory that the process was given; 0: none. `period` stands for as much, or for more */
     PY_U64 registers[WIRE_REGISTERS]; /* DWARF order */
 };
+
+/* One sample of so many shows the user; a power of two. */
+#define WIRE_USERS_SHOWN 8
 
 /*
  * Memory of a process is gone, or was moved: then the first kept_len_bytes of it lie at `moved_to`, which is else 0. Sent for

@@ -82,6 +82,7 @@ static void see_user(struct processes *p, struct process *process, const struct 
 {
     bool is_new = s->user && s->user != process->shown_user;
 
+    find_owner(p, process);
     if (!is_new || (process->shown_user && s->time_ns < process->owner_due_ns))
         return;
     process->shown_user = s->user;
