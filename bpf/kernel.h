@@ -124,6 +124,7 @@ struct task_struct {
     struct signal_struct *signal;
     const struct cred *cred;
     struct nsproxy *nsproxy;
+    kuid_t loginuid; /* not where the kernel has no audit */
     struct sched_entity se;
     struct sched_info sched_info;
     struct thread_struct thread;

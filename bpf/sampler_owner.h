@@ -10,6 +10,7 @@
 
 /* The kernel allows no more namespaces within each other. */
 #define OWNER_LEVELS 33
+#define OWNER_NO_LOGIN 0xffffffffu
 
 struct {
     __uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -44,6 +45,10 @@ int began(struct bpf_raw_tracepoint_args *ctx)
     if (user) {
         owner.user_ns = BPF_CORE_READ(user, ns.inum);
         owner.user_ns_owner = BPF_CORE_READ(user, owner.val);
+    }
+    if (bpf_core_field_exists(task->loginuid)) {
+        owner.login = BPF_CORE_READ(task, loginuid.val);
+        owner.login = owner.login == OWNER_NO_LOGIN ? 0 : owner.login;
     }
     if (pids && !BPF_CORE_READ(pids, user_ns, level))
         owner.container = BPF_CORE_READ(pids, ns.inum);

@@ -157,6 +157,8 @@ struct wire_owner {
     PY_U32 container;     /* pid namespace, if its user namespace is the host's */
     PY_U32 user_ns;
     PY_U32 user_ns_owner; /* the user who made it */
+    PY_U32 login;         /* the user who has logged in, from whom it descends; 0: none, root, or not known */
+    PY_U32 reserved;
 };
 
 enum {
@@ -505,7 +507,7 @@ static_assert(sizeof(struct wire_process) == 160, "a map's value");
 static_assert(sizeof(struct wire_mapping) == 32, "a map's value");
 static_assert(__builtin_offsetof(struct wire_process, mapping_start) % 8 == 0, "one word with mapping_key");
 static_assert(sizeof(struct wire_unknown) == 32, "a map's value");
-static_assert(sizeof(struct wire_owner) == 24, "a map's value");
+static_assert(sizeof(struct wire_owner) == 32, "a map's value");
 static_assert(sizeof(struct wire_module) == 32, "a map's value");
 static_assert(sizeof(struct wire_python) == 16, "an entry");
 static_assert(sizeof(struct wire_wait) == 88, "no holes");

@@ -5,9 +5,12 @@
 #include <fcntl.h>
 #include <linux/nsfs.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "capture/host/procfs_task.h"
 
 enum kind { USER, CONTAINER, NAMESPACE, BLOCK, UNKNOWN };
 #define BLOCK_SHIFT 16
@@ -30,6 +33,8 @@ uint64_t owner_key(const struct owner_facts *f)
         return key_of(CONTAINER, f->container);
     if (f->user_ns)
         return f->user_ns_owner ? key_of(USER, f->user_ns_owner) : key_of(NAMESPACE, f->user_ns);
+    if (f->uid && f->uid != PROCFS_UID_UNKNOWN && f->login)
+        return key_of(USER, f->login);
     return f->uid == PROCFS_UID_UNKNOWN ? owner_unknown() : key_of(USER, f->uid);
 }
 
@@ -43,7 +48,16 @@ bool owner_is_root(uint64_t owner)
     return owner == key_of(USER, 0);
 }
 
-/* ---- namespaces ---- */
+/* ---- what /proc says ---- */
+
+static uint32_t read_login(pid_t pid)
+{
+    char path[64], text[16];
+
+    snprintf(path, sizeof path, "/proc/%d/loginuid", pid);
+    uint32_t login = procfs_read_at(AT_FDCWD, path, text, sizeof text) ? (uint32_t)strtoul(text, NULL, 10) : 0;
+    return login == PROCFS_UID_UNKNOWN ? 0 : login;
+}
 
 static uint32_t inode_of(int fd)
 {
@@ -80,12 +94,13 @@ void owner_host_read(struct owner_host *out)
     *out = (struct owner_host){(uint32_t)procfs_namespace(getpid(), "user"), (uint32_t)procfs_namespace(getpid(), "pid")};
 }
 
-void owner_read_namespaces(const struct owner_host *host, pid_t pid, struct owner_facts *facts)
+void owner_read(const struct owner_host *host, pid_t pid, struct owner_facts *facts)
 {
     uid_t made_by = 0;
     int user = open_outermost(pid, "user", host->user), pids = open_outermost(pid, "pid", host->pid);
 
     facts->container = facts->user_ns = facts->user_ns_owner = 0;
+    facts->login = read_login(pid);
     if (user >= 0) {
         facts->user_ns = inode_of(user);
         facts->user_ns_owner = ioctl(user, NS_GET_OWNER_UID, &made_by) ? 0 : made_by;

@@ -2,9 +2,10 @@
 /*
  * Whose a process is, as far as limits are concerned: processes of one owner share what they may cost (quotas.h).
  *
- * That is its effective user, except where one party has many ids to give away: all processes of a container count as one
- * owner, and those of another user namespace for the user who made it. A container is told by its pid namespace, which only
- * root of the host can have made; user namespaces made by root stand for themselves. Ids from 65,536 on are given away in
+ * That is its effective user, except where one party has many ids to use: all processes of a container count as one owner,
+ * those of another user namespace for the user who made it, and those of a login session for the user who logged in, but for
+ * root's. A container is told by its pid namespace, which only root of the host can have made; user namespaces made by root
+ * stand for themselves. Ids from 65,536 on are given away in
  * blocks of as many (/etc/subuid, systemd-nspawn): each of them has an account, and so has the block.
  */
 #ifndef CAPTURE_HOST_OWNER_H
@@ -22,6 +23,7 @@ struct owner_facts {
     uint32_t container;     /* pid namespace, if its user namespace is the host's */
     uint32_t user_ns;
     uint32_t user_ns_owner; /* the user who made it */
+    uint32_t login;         /* the user who logged in; 0: nobody did, or root, or it is not known */
 };
 
 /* Stands for the owner. Root's processes of the host have 0. */
@@ -38,7 +40,7 @@ struct owner_host {
     uint32_t user, pid;
 };
 void owner_host_read(struct owner_host *out);
-/* Reads the namespaces of a process from /proc, beside its user; those that cannot be read are taken for the host's. */
-void owner_read_namespaces(const struct owner_host *host, pid_t pid, struct owner_facts *facts);
+/* Reads from /proc what there is beside the user. Namespaces that cannot be read are taken for the host's. */
+void owner_read(const struct owner_host *host, pid_t pid, struct owner_facts *facts);
 
 #endif

@@ -70,7 +70,8 @@ static void find_owner(struct processes *p, struct process *process)
     /* One that was noted before the process began here is of the program before. */
     if (p->sampling.sampler && sampler_get_owner(p->sampling.sampler, process->tgid, &noted) &&
         noted.time_ns >= process->since_ns) {
-        const struct owner_facts facts = {noted.uid, noted.container, noted.user_ns, noted.user_ns_owner};
+        const struct owner_facts facts = {noted.uid, noted.container, noted.user_ns, noted.user_ns_owner,
+                                          noted.login};
         processes_set_owner(p, process, &facts);
     } else {
         processes_read_owner(p, process);

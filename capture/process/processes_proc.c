@@ -65,7 +65,7 @@ static void set_owner(struct processes *p, struct process *process, const struct
 {
     struct owner_facts facts = {.uid = status->uid};
 
-    owner_read_namespaces(&p->host, (pid_t)process->tgid, &facts);
+    owner_read(&p->host, (pid_t)process->tgid, &facts);
     processes_set_owner(p, process, &facts);
 }
 

@@ -117,7 +117,7 @@ GROUPS = [
     ], victim) for how, what, victim in (
         ("setuid", "modules", "new"), ("setuid", "modules", "service"), ("su", "modules", "new"), ("worker", "modules", "new"),
         ("container", "modules", "new"), ("host-ids", "modules", "new"), ("host-ids", "modules", "service"),
-        ("subids", "modules", "new"), ("ids", "modules", "new"), ("setuid", "layouts", "version"), ("ids", "layouts", "version"),
+        ("subids", "modules", "new"), ("login", "modules", "new"), ("ids", "modules", "new"), ("setuid", "layouts", "version"), ("ids", "layouts", "version"),
         ("container", "layouts", "version"), ("host-ids", "layouts", "version"))),
     Group("tracepoints", ["-e", "cpu-clock", "-e", "syscalls:sys_enter_openat"], [
         Attack("files that are opened all the time", "calls.py opens"),

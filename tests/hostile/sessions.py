@@ -4,12 +4,13 @@
 setuid: root forks, becomes another user, and executes a shell, which starts the programs. su: the same by su(1).
 worker: the program is root's, and has forks that change their user without exec, as servers do. container: namespaces of its own for
 users, processes and mounts, with 65,536 ids. host-ids: those for processes and mounts alone, with the ids of the host. subids:
-a user's own user namespace, with the ids that /etc/subuid gives. ids: children of root's with ever other ids, 65,536 of them.
+a user's own user namespace, with the ids that /etc/subuid gives. login: the session of a user who has logged in, and uses ids of
+the host. ids: children of root's with ever other ids, 65,536 of them.
 
 modules: programs that map ever new files as code. layouts: programs that say they are CPythons, each of another version. Where
 there are many ids each program has another one.
 
-usage: sessions.py SECONDS setuid|su|worker|container|host-ids|subids|ids modules|layouts PROGRAMS     the folder of the compiled ones
+usage: sessions.py SECONDS HOW WHAT PROGRAMS     two of these words, and the folder of compiled programs
 """
 import contextlib
 import ctypes
@@ -33,6 +34,7 @@ FILES_OF_ID = 60  # where each program has another id
 FAKES = 62
 FAKE_VERSION = 0x030b02f0  # fake_python.c
 FILES = pathlib.Path("files").absolute()
+LOGIN = pathlib.Path("/proc/self/loginuid")
 libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -142,6 +144,8 @@ def open_sessions(how):
             fork(lambda: os.execv(mapper()[0], mapper(FIRST_ID, 1)))
     elif how in ("container", "subids"):
         in_namespaces(CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS, lambda: many_ids(0))
+    elif how == "login":
+        fork(lambda: (LOGIN.write_text(str(USER), encoding="ascii"), many_ids(1000)))
     elif how == "host-ids":
         in_namespaces(CLONE_NEWPID | CLONE_NEWNS, lambda: many_ids(1000))
     else:
@@ -155,6 +159,8 @@ FILES.chmod(0o1777)
 FILES.parent.chmod(0o755)
 if sys.argv[2] == "su" and not any(user.pw_name == SU_USER for user in pwd.getpwall()):
     attack.skip(f"there is no user {SU_USER}")
+if sys.argv[2] == "login" and not LOGIN.exists():
+    attack.skip("the kernel does not know who has logged in")
 if sys.argv[2] in ("container", "subids", "host-ids"):
     probe = CLONE_NEWPID | CLONE_NEWNS | (0 if sys.argv[2] == "host-ids" else CLONE_NEWUSER)
     if not in_namespaces(probe, lambda: None):

@@ -14,7 +14,7 @@
 
 static uint64_t key(uint32_t uid, uint32_t container, uint32_t user_ns, uint32_t user_ns_owner)
 {
-    const struct owner_facts facts = {uid, container, user_ns, user_ns_owner};
+    const struct owner_facts facts = {uid, container, user_ns, user_ns_owner, 0};
 
     return owner_key(&facts);
 }
@@ -37,6 +37,18 @@ TEST(keys)
     assert_int_not_equal(key(165536, 0, 88, 0), key(0, 0, 0, 0));
     assert_int_equal(key(165536, 0, 88, 0), key(165537, 0, 88, 0));
     assert_int_not_equal(key(165536, 0, 88, 0), key(165536, 0, 89, 0));
+}
+
+/* Whoever has logged in uses the ids of his session, but for root's. */
+TEST(login_sessions)
+{
+    const struct owner_facts other = {.uid = 1001, .login = 1000}, root = {.uid = 0, .login = 1000},
+                             unknown = {.uid = PROCFS_UID_UNKNOWN, .login = 1000}, contained = {.uid = 5, .container = 7, .login = 1000};
+
+    assert_int_equal(owner_key(&other), 1000);
+    assert_true(owner_is_root(owner_key(&root)));
+    assert_int_equal(owner_key(&unknown), owner_unknown());
+    assert_int_equal(owner_key(&contained), key(5, 7, 0, 0));
 }
 
 TEST(blocks)
@@ -98,21 +110,21 @@ TEST(namespaces)
     struct owner_facts facts = {.uid = 5};
 
     owner_host_read(&host);
-    owner_read_namespaces(&host, getpid(), &facts);
+    owner_read(&host, getpid(), &facts);
     assert_int_equal(facts.container, 0);
     assert_int_equal(facts.user_ns, 0);
     if (geteuid())
         return;
     pid_t pid = begin(0, CLONE_NEWPID, 0);
     if (pid > 0) {
-        owner_read_namespaces(&host, pid, &facts);
+        owner_read(&host, pid, &facts);
         assert_int_not_equal(facts.container, 0);
         assert_int_equal(facts.user_ns, 0);
         end(pid);
     }
     pid = begin(4242, CLONE_NEWUSER | CLONE_NEWPID, CLONE_NEWUSER);
     if (pid > 0) {
-        owner_read_namespaces(&host, pid, &facts);
+        owner_read(&host, pid, &facts);
         assert_int_equal(facts.container, 0);
         assert_int_not_equal(facts.user_ns, 0);
         assert_int_equal(facts.user_ns_owner, 4242);
