@@ -158,16 +158,21 @@ static bool owner_is_idle(const struct quotas *q, struct owner *o)
     return true;
 }
 
-/* Returns the place of an account that is idle, and has forgotten what it was; OWNER_OTHERS: there is none. */
-static uint32_t idle_owner(struct quotas *q)
+/* The key of an account that is nobody's. */
+#define NOBODY UINT64_MAX
+
+/* Returns the place of an account that is idle, but not `keep`, and is nobody's from now on; OWNER_OTHERS: there is none. */
+static uint32_t idle_owner(struct quotas *q, uint32_t keep)
 {
     for (uint32_t i = OWNER_OTHERS + 1; i < q->owners.count; i++) {
         struct owner *o = &q->owners.data[i];
-        if (!owner_is_idle(q, o))
+        if (i == keep || !owner_is_idle(q, o))
             continue;
-        map_remove(&q->owner_index, o->key);
+        if (o->key != NOBODY)
+            map_remove(&q->owner_index, o->key);
         if (o->block != OWNER_NONE)
             q->owners.data[o->block].members--;
+        *o = (struct owner){.key = NOBODY, .block = OWNER_NONE};
         return i;
     }
     return OWNER_OTHERS;
@@ -184,7 +189,7 @@ static uint32_t owner_account(struct quotas *q, uint64_t key, uint32_t block)
     if (block != OWNER_NONE && q->owners.data[block].members >= OWNERS_OF_BLOCK)
         return block;
     if (index >= OWNERS_MAX)
-        index = idle_owner(q);
+        index = idle_owner(q, block);
     else if (!VEC_RESERVE(&q->owners, (size_t)index + 1))
         index = OWNER_OTHERS;
     if (index == OWNER_OTHERS || !map_set(&q->owner_index, key, index))

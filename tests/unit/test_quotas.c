@@ -246,6 +246,23 @@ TEST(users_in_turn)
     quotas_destroy(q);
 }
 
+/* So do their blocks. */
+TEST(blocks_in_turn)
+{
+    struct quotas *q;
+
+    OK(quotas_create(&q));
+    for (uint64_t i = 0; i < 3000; i++) {
+        OK(quotas_begin(q, 0, i << 16 | i, false));
+        assert_true(quota_take(q, 0, QUOTA_places, limits[QUOTA_places].burst, i * SECOND));
+        assert_true(quota_take(q, 0, QUOTA_events, limits[QUOTA_events].burst, i * SECOND * 100));
+        if (i % 2)
+            quotas_set_owner(q, 0, (i + 7) << 16, false);
+        quotas_end(q, 0);
+    }
+    quotas_destroy(q);
+}
+
 TEST(named)
 {
     struct quotas *q = begin(1, ALICE, true);
