@@ -47,6 +47,7 @@ struct process {
     bool owner_asked;           /* while that is the unknown: it was tried to find out */
     uint32_t shown_user;        /* wire_sample.user of its latest sample that had one; 0: none had */
     uint64_t owner_due_ns;      /* not to be asked again before, though samples show another user */
+    uint64_t root_due_ns;       /* likewise, while it is root of the host: whether it still is */
     uint64_t start_boottime_ns; /* 0: not known yet */
     uint64_t exec_generation;
     bool bound;                 /* the two members above come from a sample */

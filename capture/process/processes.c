@@ -78,6 +78,15 @@ static void find_owner(struct processes *p, struct process *process)
     }
 }
 
+/* No sample shows what becomes of root's programs that are not sampled: so it is asked when they cost something, now and then. */
+static void doubt_root(struct processes *p, struct process *process, uint64_t time_ns)
+{
+    if (!owner_is_root(process->owner) || time_ns < process->root_due_ns)
+        return;
+    process->root_due_ns = time_ns + OWNER_AGAIN_NS;
+    processes_read_owner(p, process);
+}
+
 /* A sample shows the user of its thread: servers give up their rights without exec. */
 static void see_user(struct processes *p, struct process *process, const struct wire_sample *s)
 {
@@ -150,6 +159,7 @@ static struct error *on_exec(struct processes *p, const struct sideband_event *e
     process_select(process, in_scope, in_scope && filter_passes(p->options.filter, e->tgid, process->comm));
     inherit_owner(p, process, NULL);
     find_owner(p, process);
+    process->root_due_ns = e->time_ns + OWNER_AGAIN_NS;
     if (!p->options.whole_host)
         p->counts.loaded_ns = e->time_ns;
     return p->options.include_non_python ? processes_configure(p, process) : NULL;
@@ -186,6 +196,7 @@ static struct error *on_mmap(struct processes *p, const struct sideband_event *e
     if (processes_has_mapping(process, &mapping))
         return NULL;
     find_owner(p, process);
+    doubt_root(p, process, e->time_ns);
     return quota_take(p->quotas, process->slot, QUOTA_mappings, 1, e->time_ns) ? processes_map(p, process, &mapping)
                                                                                : processes_refuse_mapping(p, process, &mapping);
 }

@@ -365,3 +365,39 @@ TEST(owners)
     processes_destroy(p);
     modules_destroy(modules);
 }
+
+/* One of root's that is not sampled, and has become somebody else, is asked for when it maps code. */
+TEST(root_no_more)
+{
+    struct processes_options options = {.whole_host = true};
+    const struct owner_facts root = {0};
+    struct modules *modules;
+    struct process *process;
+    struct processes *p;
+    int ready[2];
+    char word;
+
+    if (geteuid())
+        return;
+    assert_int_equal(pipe(ready), 0);
+    pid_t child = fork();
+    if (!child) {
+        if (!setresuid(4242, 4242, 4242) && write(ready[1], "x", 1) == 1)
+            pause();
+        _exit(1);
+    }
+    assert_int_equal(read(ready[0], &word, 1), 1);
+    OK(modules_create(&modules));
+    OK(processes_create(&options, modules, &p));
+    OK(processes_begin(p, (uint32_t)child, 1, &process));
+    process_select(process, true, true);
+    processes_set_owner(p, process, &root);
+    map_code(p, (uint32_t)child);
+    assert_int_equal(process->owner, 4242);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    close(ready[0]);
+    close(ready[1]);
+    processes_destroy(p);
+    modules_destroy(modules);
+}
