@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <linux/nsfs.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -104,6 +105,9 @@ static const struct allowed reader_if[] = {
     {SCMP_SYS(ioctl), 1, UINT32_MAX, PERF_EVENT_IOC_RESET},
     {SCMP_SYS(ioctl), 1, UINT32_MAX, PERF_EVENT_IOC_PERIOD},
     {SCMP_SYS(ioctl), 1, UINT32_MAX, TIOCGWINSZ},
+    {SCMP_SYS(ioctl), 1, UINT32_MAX, NS_GET_PARENT},
+    {SCMP_SYS(ioctl), 1, UINT32_MAX, NS_GET_USERNS},
+    {SCMP_SYS(ioctl), 1, UINT32_MAX, NS_GET_OWNER_UID},
 };
 
 static int allow_calls(scmp_filter_ctx ctx, const int *calls, size_t count)

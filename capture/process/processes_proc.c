@@ -61,6 +61,26 @@ struct error *processes_add_mappings(struct processes *p, struct process *proces
     return NULL;
 }
 
+static void set_owner(struct processes *p, struct process *process, const struct procfs_status *status)
+{
+    struct owner_facts facts = {.uid = status->uid};
+
+    owner_read(&p->host, (pid_t)process->tgid, &facts);
+    processes_set_owner(p, process, &facts);
+}
+
+bool processes_read_owner(struct processes *p, struct process *process)
+{
+    struct procfs_status status;
+    struct error *err = procfs_status((pid_t)process->tgid, &status);
+    bool found = !err;
+
+    error_destroy(err);
+    if (found)
+        set_owner(p, process, &status);
+    return found;
+}
+
 /* Sets what /proc says of a process that is new in the table. */
 static void describe(struct processes *p, struct process *process, const struct procfs_status *status, bool in_scope,
                      bool passes)
@@ -71,7 +91,7 @@ static void describe(struct processes *p, struct process *process, const struct 
     process->ns_tgid = status->ns_tgid;
     memcpy(process->comm, status->comm, sizeof process->comm);
     process_select(process, in_scope, passes);
-    processes_set_owner(p, process, status->uid);
+    set_owner(p, process, status);
 }
 
 /* Opens what a process has mapped; false where that is forbidden: the side-band reports what it maps from now on. */
