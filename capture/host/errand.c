@@ -1,116 +1,361 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One thread waits for errands. One that is late keeps its thread, which is abandoned: the next errand starts another. Each
- * thread has a struct of its own, so that an abandoned one sees that it is when its call returns, should it ever return.
+ * Three kinds of processes. This one asks. The server does nothing but fork helpers and kill them, so it is never held up.
+ * A helper runs one errand after the other, in a place of the shared memory that is its own: what a late one writes there
+ * disturbs nobody. A place is free again when the helper's socket has closed, which is when it has gone.
  */
 #include "capture/host/errand.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
-#include "capture/host/quiet_thread.h"
+#include "capture/host/messages.h"
+#include "capture/host/procfs_task.h"
+#include "capture/host/sandbox.h"
 #include "formats/base/clock.h"
+#include "formats/base/helper_process.h"
 
-struct errand_thread {
-    pthread_t thread;
-    pthread_cond_t wake, finished;
-    struct errand *errand; /* NULL: it waits for one */
-    bool begun;            /* with the errand */
-    bool abandoned, ending;
+/* Also what the sockets carry, with or without a descriptor. */
+enum order_kind { ORDER_START, ORDER_KILL, ORDER_RUN, ORDER_DONE };
+struct order {
+    enum order_kind kind;
+    uint32_t helper;
+    errand_fn run;
+    size_t size;
 };
 
-/* Bans that are remembered: more than threads can be held up at once. */
-#define BANS (4 * ERRAND_HELD_UP_MAX)
+struct place {
+    atomic_bool begun; /* with the errand */
+    _Alignas(64) char bytes[ERRAND_BYTES];
+};
 
-/* Whose main loop must not wait is the process. */
+enum helper_state { HELPER_NONE, HELPER_IDLE, HELPER_BUSY, HELPER_HELD_UP };
+struct helper {
+    enum helper_state state;
+    int socket;
+    pid_t self;    /* its own process */
+    pid_t pid;     /* for whom it works */
+    uint32_t user; /* whose that is; of one that is held up */
+};
+
+/* How long the end of helpers is waited for, in milliseconds. */
+#define END_MS 100
+/* Processes that were late, by what is known of them; `list` has those that are remembered, the last ones. */
+#define LATE_MAX 8
+struct late {
+    pid_t pid;
+    char comm[17];
+    uint64_t count; /* of calls */
+};
+struct lates {
+    uint64_t processes; /* how many, of those in `list` and others */
+    uint32_t count;
+    struct late list[LATE_MAX];
+};
+
+/* Bans that are remembered. */
+#define BANS 32
+
+/* A process has its errands once. */
 static struct {
     atomic_bool begun;
     pthread_t owner;
-    pthread_mutex_t lock; /* of what the threads see */
-    struct errand_thread *current; /* NULL: the next errand starts one */
-    uint32_t held_up;
-    /* of the owner */
-    uint64_t allowance_ns, allowed_ns; /* of waiting in vain, and when it was last topped up */
+    pthread_mutex_t lock; /* of all that follows, but of the allowance */
+    int server_socket;
+    pid_t server;
+    struct place *places;
+    struct helper helpers[ERRAND_HELPERS];
     struct {
         pid_t pid;
         uint64_t until_ns;
     } bans[BANS];
     uint32_t next_ban;
-} state = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    struct lates lates;
+    /* of the owner */
+    uint64_t allowance_ns, allowed_ns; /* of waiting in vain, and when it was last topped up */
+} state = {.lock = PTHREAD_MUTEX_INITIALIZER, .server_socket = -1};
 
-/* ---- the thread ---- */
+/* ---- messages ---- */
 
-static void thread_free(struct errand_thread *t)
+static bool send_order(int socket, const struct order *o, int fd)
 {
-    pthread_cond_destroy(&t->wake);
-    pthread_cond_destroy(&t->finished);
-    free(t);
-}
+    char control[CMSG_SPACE(sizeof fd)] = {0};
+    struct iovec bytes = {(void *)o, sizeof *o};
+    struct msghdr m = {.msg_iov = &bytes, .msg_iovlen = 1};
+    ssize_t n;
 
-static void *work(void *ctx)
-{
-    struct errand_thread *t = ctx;
-
-    pthread_mutex_lock(&state.lock);
-    while (!t->ending) {
-        struct errand *e = t->errand;
-        if (!e) {
-            pthread_cond_wait(&t->wake, &state.lock);
-            continue;
-        }
-        t->begun = true;
-        pthread_mutex_unlock(&state.lock);
-        e->run(e);
-        pthread_mutex_lock(&state.lock);
-        if (t->abandoned) {
-            state.held_up--;
-            pthread_mutex_unlock(&state.lock);
-            e->destroy(e);
-            thread_free(t);
-            return NULL;
-        }
-        t->errand = NULL;
-        pthread_cond_signal(&t->finished);
+    if (fd >= 0) {
+        m.msg_control = control;
+        m.msg_controllen = sizeof control;
+        struct cmsghdr *head = CMSG_FIRSTHDR(&m);
+        *head = (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof fd)};
+        memcpy(CMSG_DATA(head), &fd, sizeof fd);
     }
-    pthread_mutex_unlock(&state.lock);
-    return NULL;
+    do
+        n = sendmsg(socket, &m, MSG_NOSIGNAL);
+    while (n < 0 && errno == EINTR);
+    return n == sizeof *o;
 }
 
-static struct errand_thread *start_thread(void)
+/* *fd is -1 when none came. */
+static bool receive_order(int socket, struct order *o, int *fd)
 {
-    struct errand_thread *t = calloc(1, sizeof *t);
-    pthread_condattr_t clock;
+    char control[CMSG_SPACE(sizeof *fd)];
+    struct iovec bytes = {o, sizeof *o};
+    struct msghdr m = {.msg_iov = &bytes, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+    ssize_t n;
 
-    if (!t)
-        return NULL;
-    pthread_cond_init(&t->wake, NULL);
-    pthread_condattr_init(&clock);
-    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-    pthread_cond_init(&t->finished, &clock);
-    pthread_condattr_destroy(&clock);
-    if (quiet_thread_start(&t->thread, work, t)) {
-        thread_free(t);
-        return NULL;
-    }
-    return t;
+    *fd = -1;
+    do
+        n = recvmsg(socket, &m, MSG_CMSG_CLOEXEC);
+    while (n < 0 && errno == EINTR);
+    struct cmsghdr *head = n > 0 ? CMSG_FIRSTHDR(&m) : NULL;
+    if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS && head->cmsg_len == CMSG_LEN(sizeof *fd))
+        memcpy(fd, CMSG_DATA(head), sizeof *fd);
+    return n == sizeof *o;
 }
 
-/* ---- its owner ---- */
+/* ---- the processes beside ---- */
 
+static _Noreturn void be_helper(int socket, struct place *place)
+{
+    struct order o;
+    int given;
+
+    while (receive_order(socket, &o, &given)) {
+        int fd = given;
+        atomic_store(&place->begun, true);
+        o.run(place->bytes, o.size, &fd);
+        int made = fd != given ? fd : -1;
+        o.kind = ORDER_DONE;
+        bool told = send_order(socket, &o, made);
+        if (made >= 0)
+            close(made);
+        if (given >= 0)
+            close(given);
+        if (!told)
+            break;
+    }
+    _exit(0);
+}
+
+static bool start_helper(int server_socket, uint32_t number, pid_t *pid)
+{
+    struct order done = {.kind = ORDER_DONE, .helper = number};
+    int ends[2];
+
+    *pid = -1;
+    if (!socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
+        *pid = fork();
+    else
+        ends[0] = ends[1] = -1;
+    if (!*pid) {
+        close(server_socket);
+        close(ends[0]);
+        be_helper(ends[1], &state.places[number]);
+    }
+    if (ends[1] >= 0)
+        close(ends[1]);
+    done.size = *pid > 0 ? (size_t)*pid : 0;
+    bool told = send_order(server_socket, &done, *pid > 0 ? ends[0] : -1);
+    if (ends[0] >= 0)
+        close(ends[0]);
+    return told;
+}
+
+static void reap(pid_t pids[ERRAND_HELPERS])
+{
+    for (pid_t pid; (pid = waitpid(-1, NULL, WNOHANG)) > 0;) {
+        for (uint32_t i = 0; i < ERRAND_HELPERS; i++)
+            pids[i] = pids[i] == pid ? 0 : pids[i];
+    }
+}
+
+/* Those that go at once are waited for, so that they are gone when pycap is. */
+static void kill_all(pid_t pids[ERRAND_HELPERS])
+{
+    for (uint32_t i = 0; i < ERRAND_HELPERS; i++) {
+        if (pids[i] > 0)
+            kill(pids[i], SIGKILL);
+    }
+    for (int i = 0; i < END_MS; i++) {
+        bool any = false;
+        reap(pids);
+        for (uint32_t k = 0; k < ERRAND_HELPERS; k++)
+            any |= pids[k] > 0;
+        if (!any)
+            return;
+        nanosleep(&(struct timespec){.tv_nsec = NS_PER_MS}, NULL);
+    }
+}
+
+static _Noreturn void be_server(int socket, void (*begin)(void), bool confine)
+{
+    pid_t pids[ERRAND_HELPERS] = {0};
+    struct order o;
+    int none;
+
+    helper_begin("pycap-errand", &socket, 1);
+    signal(SIGCHLD, SIG_DFL);
+    atomic_store(&state.begun, false); /* here errands are run where they are wanted */
+    begin();
+    if (confine && sandbox_enter_errands())
+        _exit(1);
+    while (receive_order(socket, &o, &none) && o.helper < ERRAND_HELPERS) {
+        reap(pids);
+        if (o.kind == ORDER_START && !start_helper(socket, o.helper, &pids[o.helper]))
+            break;
+        if (o.kind == ORDER_KILL && pids[o.helper] > 0)
+            kill(pids[o.helper], SIGKILL);
+    }
+    kill_all(pids);
+    _exit(0);
+}
+
+/* ---- who asks; under the lock ---- */
+
+static void forget(struct helper *h)
+{
+    close(h->socket);
+    h->state = HELPER_NONE;
+}
+
+/* Those that were late and have gone since. */
+static void collect(void)
+{
+    for (uint32_t i = 0; i < ERRAND_HELPERS; i++) {
+        struct pollfd fd = {.fd = state.helpers[i].socket, .events = 0};
+        if (state.helpers[i].state == HELPER_HELD_UP && poll(&fd, 1, 0) > 0)
+            forget(&state.helpers[i]);
+    }
+}
+
+static uint32_t user_of(pid_t pid)
+{
+    char path[32], text[1024];
+    struct procfs_uids uids;
+
+    snprintf(path, sizeof path, "/proc/%d/status", pid);
+    return procfs_read_at(AT_FDCWD, path, text, sizeof text) && procfs_parse_uids(text, &uids) ? uids.effective : UINT32_MAX;
+}
+
+static bool stat_of(pid_t pid, struct procfs_stat *out)
+{
+    char path[32], text[1024];
+
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    return procfs_read_at(AT_FDCWD, path, text, sizeof text) && procfs_parse_stat(text, out);
+}
+
+/* Of few processes a call hangs for ever, so the user is rarely asked for. */
 static bool is_banned(pid_t pid, uint64_t time_ns)
 {
+    uint32_t held_up = 0, of_user = 0;
+
     for (uint32_t i = 0; i < BANS; i++) {
-        if (state.bans[i].pid == pid && state.bans[i].until_ns > time_ns)
+        if (pid && state.bans[i].pid == pid && state.bans[i].until_ns > time_ns)
             return true;
     }
-    return false;
+    for (uint32_t i = 0; i < ERRAND_HELPERS; i++) {
+        if (pid && state.helpers[i].state == HELPER_HELD_UP && state.helpers[i].pid == pid)
+            return true;
+        held_up += state.helpers[i].state == HELPER_HELD_UP;
+    }
+    uint32_t user = held_up < ERRAND_HELD_UP_OF_USER ? 0 : user_of(pid);
+    for (uint32_t i = 0; i < ERRAND_HELPERS && held_up >= ERRAND_HELD_UP_OF_USER; i++)
+        of_user += state.helpers[i].state == HELPER_HELD_UP && state.helpers[i].user == user;
+    return of_user >= ERRAND_HELD_UP_OF_USER;
+}
+
+static bool start(uint32_t number)
+{
+    struct order o = {.kind = ORDER_START, .helper = number};
+    struct helper *h = &state.helpers[number];
+
+    bool started = send_order(state.server_socket, &o, -1) && receive_order(state.server_socket, &o, &h->socket);
+    h->socket = started ? helper_descriptor(h->socket) : -1;
+    if (h->socket < 0)
+        return false;
+    h->self = (pid_t)o.size;
+    h->state = HELPER_IDLE;
+    return true;
+}
+
+/* A helper that has nothing to do; a new one, if there is none. NULL: there are too many. */
+static struct helper *take_helper(pid_t pid)
+{
+    uint32_t found = ERRAND_HELPERS;
+
+    for (uint32_t i = 0; i < ERRAND_HELPERS; i++) {
+        if (state.helpers[i].state == HELPER_IDLE || (state.helpers[i].state == HELPER_NONE && found == ERRAND_HELPERS))
+            found = i;
+        if (state.helpers[i].state == HELPER_IDLE)
+            break;
+    }
+    if (found == ERRAND_HELPERS || (state.helpers[found].state == HELPER_NONE && !start(found)))
+        return NULL;
+    state.helpers[found].state = HELPER_BUSY;
+    state.helpers[found].pid = pid;
+    return &state.helpers[found];
+}
+
+static void remember(pid_t pid)
+{
+    struct lates *l = &state.lates;
+    struct late late = {.pid = pid};
+    struct procfs_stat stat;
+    uint32_t at = 0;
+
+    if (stat_of(pid, &stat))
+        memcpy(late.comm, stat.comm, sizeof late.comm);
+    while (at < l->count && (l->list[at].pid != pid || strcmp(l->list[at].comm, late.comm)))
+        at++;
+    if (at == l->count) {
+        l->processes++;
+        if (l->count == LATE_MAX)
+            memmove(l->list, l->list + 1, --l->count * sizeof *l->list);
+        at = l->count++;
+        l->list[at] = late;
+    }
+    l->list[at].count++;
+}
+
+static void give_up(struct helper *h, uint64_t time_ns)
+{
+    const struct order o = {.kind = ORDER_KILL, .helper = (uint32_t)(h - state.helpers)};
+
+    h->state = HELPER_HELD_UP;
+    h->user = user_of(h->pid);
+    send_order(state.server_socket, &o, -1);
+    state.bans[state.next_ban].pid = h->pid;
+    state.bans[state.next_ban].until_ns = time_ns + ERRAND_BAN_NS;
+    state.next_ban = (state.next_ban + 1) % BANS;
+    remember(h->pid);
+}
+
+/* ---- waiting ---- */
+
+static bool is_owner(void)
+{
+    return pthread_equal(state.owner, pthread_self());
 }
 
 /* How long may be waited for the next errand. */
 static uint64_t patience_ns(uint64_t time_ns)
 {
+    if (!is_owner())
+        return ERRAND_WAIT_LONG_NS;
     state.allowance_ns += (time_ns - state.allowed_ns) / ERRAND_WAITS_SHARE;
     state.allowed_ns = time_ns;
     if (state.allowance_ns > ERRAND_WAITS_MAX_NS)
@@ -120,101 +365,173 @@ static uint64_t patience_ns(uint64_t time_ns)
     return state.allowance_ns < ERRAND_WAIT_NS ? state.allowance_ns : ERRAND_WAIT_NS;
 }
 
-/* Under the lock. */
-static void abandon(struct errand_thread *t, pid_t pid, uint64_t waited_ns, uint64_t time_ns)
+/* Whether the helper has a CPU or waits for one: then nobody holds it up. */
+static bool is_running(const struct helper *h)
 {
-    t->abandoned = true;
-    pthread_detach(t->thread);
-    state.current = NULL;
-    state.held_up++;
-    state.allowance_ns -= waited_ns < state.allowance_ns ? waited_ns : state.allowance_ns;
-    state.bans[state.next_ban].pid = pid;
-    state.bans[state.next_ban].until_ns = time_ns + ERRAND_BAN_NS;
-    state.next_ban = (state.next_ban + 1) % BANS;
+    struct procfs_stat stat;
+
+    return stat_of(h->self, &stat) && stat.state == 'R';
 }
 
 /*
- * Under the lock. Whether the errand was done in time; else its thread is abandoned. The time is counted in steps that begin
- * anew whenever this thread runs: while the machine, or this thread, stood still the other one could not run either. Where
- * only the other one has no CPU, as when that of a virtual machine stands still, its errand has not begun.
+ * Whether the helper has answered, or ended, in time. The time is counted in steps that begin anew whenever this thread runs:
+ * while the machine, or this thread, stood still the other one could not run either. Where only the other one has no CPU, as
+ * when that of a virtual machine stands still, its errand has not begun.
  */
-static bool wait_for(struct errand_thread *t, pid_t pid, uint64_t began_ns)
+static bool wait_for(const struct helper *h, const struct place *place, uint64_t began_ns)
 {
-    uint64_t left_ns = patience_ns(began_ns), begin_ns = state.allowance_ns > left_ns ? state.allowance_ns - left_ns : 0;
+    uint64_t left_ns = patience_ns(began_ns), begin_ns = ERRAND_WAIT_LONG_NS, more_ns = left_ns * ERRAND_RUNNING_FACTOR;
 
-    while (t->errand) {
+    if (is_owner())
+        begin_ns = state.allowance_ns > left_ns ? state.allowance_ns - left_ns : 0;
+    while (left_ns) {
         uint64_t step_ns = left_ns < ERRAND_STEP_NS ? left_ns : ERRAND_STEP_NS;
-        const struct timespec until = timespec_of_ns(now_ns() + step_ns);
-        if (pthread_cond_timedwait(&t->finished, &state.lock, &until) != ETIMEDOUT || !t->errand)
+        const struct timespec step = timespec_of_ns(step_ns);
+        struct pollfd fd = {.fd = h->socket, .events = POLLIN};
+        int n = ppoll(&fd, 1, &step, NULL);
+        if (n > 0)
+            return true;
+        if (n < 0) /* EINTR */
             continue;
-        if (!t->begun && begin_ns >= step_ns) {
+        if (!atomic_load(&place->begun) && begin_ns >= step_ns)
             begin_ns -= step_ns;
-            continue;
-        }
-        left_ns -= step_ns;
-        if (!left_ns) {
-            uint64_t time_ns = now_ns();
-            abandon(t, pid, time_ns - began_ns, time_ns);
-            return false;
-        }
+        else if (more_ns >= step_ns && is_running(h))
+            more_ns -= step_ns;
+        else
+            left_ns -= step_ns;
     }
-    return true;
+    uint64_t waited_ns = now_ns() - began_ns;
+    if (is_owner())
+        state.allowance_ns -= waited_ns < state.allowance_ns ? waited_ns : state.allowance_ns;
+    return false;
 }
 
-bool errand_threads_used(void)
+/* Has a helper run it; false with errno. */
+static bool run_beside(struct helper *h, errand_fn run, void *bytes, size_t size, int *fd)
 {
-    return atomic_load(&state.begun) && pthread_equal(state.owner, pthread_self());
-}
-
-bool errand_run(struct errand *e)
-{
-    if (!errand_threads_used()) {
-        e->run(e);
-        return true;
-    }
+    struct order o = {.kind = ORDER_RUN, .run = run, .size = size};
+    struct place *place = &state.places[h - state.helpers];
     uint64_t time_ns = now_ns();
-    pthread_mutex_lock(&state.lock);
-    bool possible = !is_banned(e->pid, time_ns) && state.held_up < ERRAND_HELD_UP_MAX;
-    if (possible && !state.current)
-        state.current = start_thread();
-    struct errand_thread *t = possible ? state.current : NULL;
-    if (!t) {
-        pthread_mutex_unlock(&state.lock);
-        e->destroy(e);
-        errno = EBUSY;
-        return false;
+    int made;
+
+    atomic_store(&place->begun, false);
+    memcpy(place->bytes, bytes, size);
+    bool answered = send_order(h->socket, &o, fd ? *fd : -1) ? wait_for(h, place, time_ns) : true;
+    bool done = answered && receive_order(h->socket, &o, &made);
+    if (done) {
+        memcpy(bytes, place->bytes, size);
+        if (made >= 0 && fd)
+            *fd = made;
+        else if (made >= 0)
+            close(made);
     }
-    t->errand = e;
-    t->begun = false;
-    pthread_cond_signal(&t->wake);
-    bool done = wait_for(t, e->pid, time_ns);
+    pthread_mutex_lock(&state.lock);
+    if (done)
+        h->state = HELPER_IDLE;
+    else if (answered)
+        forget(h);
+    else
+        give_up(h, now_ns());
     pthread_mutex_unlock(&state.lock);
-    if (!done)
-        errno = EBUSY;
+    errno = done ? 0 : answered ? EIO : EBUSY;
     return done;
 }
 
-void errand_threads_begin(void)
+bool errand_is_beside(void)
 {
+    return atomic_load(&state.begun);
+}
+
+bool errand_run(pid_t pid, errand_fn run, void *bytes, size_t size, int *fd)
+{
+    if (!errand_is_beside()) {
+        int none = -1;
+        run(bytes, size, fd ? fd : &none);
+        return true;
+    }
+    if (size > ERRAND_BYTES) {
+        errno = E2BIG;
+        return false;
+    }
+    pthread_mutex_lock(&state.lock);
+    collect();
+    struct helper *h = is_banned(pid, now_ns()) ? NULL : take_helper(pid);
+    pthread_mutex_unlock(&state.lock);
+    if (h)
+        return run_beside(h, run, bytes, size, fd);
+    errno = EBUSY;
+    return false;
+}
+
+uint64_t errand_late_processes(void)
+{
+    pthread_mutex_lock(&state.lock);
+    uint64_t count = state.lates.processes;
+    pthread_mutex_unlock(&state.lock);
+    return count;
+}
+
+void errand_print_late(FILE *out)
+{
+    pthread_mutex_lock(&state.lock);
+    const struct lates l = state.lates;
+    pthread_mutex_unlock(&state.lock);
+    if (l.processes)
+        messages_write(out, "Processes that held up who read them, and how often they were left out:\n");
+    for (uint32_t i = 0; i < l.count; i++)
+        messages_write(out, "  %8d  %-16s %8" PRIu64 "\n", l.list[i].pid, l.list[i].comm, l.list[i].count);
+    if (l.processes > l.count)
+        messages_write(out, "  and %" PRIu64 " more\n", l.processes - l.count);
+}
+
+/* ---- start and end ---- */
+
+struct error *errand_begin(void (*begin)(void), bool confine)
+{
+    int ends[2];
+
+    if (errand_is_beside())
+        return NULL;
+    if (!state.places)
+        state.places = mmap(NULL, sizeof(struct place) * ERRAND_HELPERS, PROT_READ | PROT_WRITE,
+                            MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (state.places == MAP_FAILED) {
+        state.places = NULL;
+        return error_os(errno, "memory for reading other processes cannot be had");
+    }
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
+        return error_os(errno, "a socket to the process that reads others cannot be made");
+    for (int i = 0; i < 2; i++)
+        ends[i] = helper_descriptor(ends[i]);
+    state.server = fork();
+    if (!state.server)
+        be_server(ends[1], begin, confine);
+    int why = errno;
+    close(ends[1]);
+    state.server_socket = ends[0];
+    if (state.server < 0) {
+        close(ends[0]);
+        return error_os(why, "the process that reads others cannot be started");
+    }
     state.owner = pthread_self();
     state.allowance_ns = ERRAND_WAITS_MAX_NS;
     state.allowed_ns = now_ns();
     atomic_store(&state.begun, true);
+    return NULL;
 }
 
-void errand_threads_end(void)
+void errand_end(void)
 {
+    if (!errand_is_beside())
+        return;
     atomic_store(&state.begun, false);
     pthread_mutex_lock(&state.lock);
-    struct errand_thread *t = state.current;
-    state.current = NULL;
-    if (t) {
-        t->ending = true;
-        pthread_cond_signal(&t->wake);
+    for (uint32_t i = 0; i < ERRAND_HELPERS; i++) {
+        if (state.helpers[i].state == HELPER_IDLE || state.helpers[i].state == HELPER_HELD_UP)
+            forget(&state.helpers[i]);
     }
+    close(state.server_socket);
+    state.server_socket = -1;
     pthread_mutex_unlock(&state.lock);
-    if (t) {
-        pthread_join(t->thread, NULL);
-        thread_free(t);
-    }
+    helper_wait(state.server);
 }

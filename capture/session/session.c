@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "capture/archive/archive.h"
-#include "capture/host/errand.h"
 #include "capture/host/messages.h"
 #include "capture/host/privileges.h"
 #include "capture/output/interrupt.h"
@@ -280,8 +279,6 @@ struct error *session_run(const struct session_options *options, int *exit_code)
     err = session_set_up(s);
     if (!err)
         err = confine(s);
-    if (!err && s->sampler) /* which is told of new programs by this thread; without BPF it is what reads memory */
-        errand_threads_begin();
     if (!err)
         err = trace_builder_read_memory(s->builder, now_ns());
     if (!err && s->sampler)

@@ -334,6 +334,8 @@ struct error *session_set_up(struct session *s)
     TRY(set_up_writer(s));
     TRY(set_up_note(s));
     TRY(set_up_manager(s));
+    if (o->backend != BACKEND_PROC) /* which looks at threads itself, and at those only that were asked for */
+        TRY(errand_begin(privileges_drop_for_errands, !o->no_sandbox)); /* before there are threads, and anybody is read */
     TRY(set_up_signals(s));
     TRY(modules_create(&s->modules));
     if (o->archive) {
@@ -367,7 +369,7 @@ struct error *session_set_up(struct session *s)
 void session_tear_down(struct session *s)
 {
     sampler_start_destroy(s->sampler_start);
-    errand_threads_end();
+    errand_end();
     trace_builder_destroy(s->builder);
     trace_writer_destroy(s->writer);
     bundle_destroy(s->bundle);
