@@ -150,6 +150,7 @@ struct error *info_print(bool verbose, FILE *out)
         if (forbidden)
             fprintf(out, "Processes whose /proc/PID/maps may not be read%s: %" PRIu64 ".\n",
                     host.cap_sys_ptrace ? "" : " without CAP_SYS_PTRACE", forbidden);
+        errand_settle();
         errand_print_late(out);
         if (!found)
             fprintf(out, "No Python process is visible%s.\n",

@@ -40,13 +40,15 @@ struct place {
     _Alignas(64) char bytes[ERRAND_BYTES];
 };
 
-enum helper_state { HELPER_NONE, HELPER_IDLE, HELPER_BUSY, HELPER_HELD_UP };
+/* One that is late may come back, as where its process only waited for a CPU. After a while it is held up, and killed. */
+enum helper_state { HELPER_NONE, HELPER_IDLE, HELPER_BUSY, HELPER_LATE, HELPER_HELD_UP };
 struct helper {
     enum helper_state state;
     int socket;
     pid_t self;    /* its own process */
     pid_t pid;     /* for whom it works */
     uint32_t user; /* whose that is; of one that is held up */
+    uint64_t since_ns; /* when it was late */
 };
 
 /* How long the end of helpers is waited for, in milliseconds. */
@@ -231,16 +233,6 @@ static void forget(struct helper *h)
     h->state = HELPER_NONE;
 }
 
-/* Those that were late and have gone since. */
-static void collect(void)
-{
-    for (uint32_t i = 0; i < ERRAND_HELPERS; i++) {
-        struct pollfd fd = {.fd = state.helpers[i].socket, .events = 0};
-        if (state.helpers[i].state == HELPER_HELD_UP && poll(&fd, 1, 0) > 0)
-            forget(&state.helpers[i]);
-    }
-}
-
 static uint32_t user_of(pid_t pid)
 {
     char path[32], text[1024];
@@ -258,6 +250,75 @@ static bool stat_of(pid_t pid, struct procfs_stat *out)
     return procfs_read_at(AT_FDCWD, path, text, sizeof text) && procfs_parse_stat(text, out);
 }
 
+static void remember(pid_t pid)
+{
+    struct lates *l = &state.lates;
+    struct late late = {.pid = pid};
+    struct procfs_stat stat;
+    uint32_t at = 0;
+
+    if (stat_of(pid, &stat))
+        memcpy(late.comm, stat.comm, sizeof late.comm);
+    while (at < l->count && (l->list[at].pid != pid || strcmp(l->list[at].comm, late.comm)))
+        at++;
+    if (at == l->count) {
+        l->processes++;
+        if (l->count == LATE_MAX)
+            memmove(l->list, l->list + 1, --l->count * sizeof *l->list);
+        at = l->count++;
+        l->list[at] = late;
+    }
+    l->list[at].count++;
+}
+
+static void kill_helper(struct helper *h)
+{
+    const struct order o = {.kind = ORDER_KILL, .helper = (uint32_t)(h - state.helpers)};
+
+    h->state = HELPER_HELD_UP;
+    h->user = user_of(h->pid);
+    send_order(state.server_socket, &o, -1);
+    remember(h->pid);
+}
+
+/* What has become of those that were late. */
+static void collect(uint64_t time_ns)
+{
+    for (uint32_t i = 0; i < ERRAND_HELPERS; i++) {
+        struct helper *h = &state.helpers[i];
+        struct pollfd fd = {.fd = h->socket, .events = h->state == HELPER_LATE ? POLLIN : 0};
+        struct order o;
+        int made;
+        if (h->state != HELPER_LATE && h->state != HELPER_HELD_UP)
+            continue;
+        if (poll(&fd, 1, 0) > 0) {
+            if (h->state == HELPER_LATE && receive_order(h->socket, &o, &made)) {
+                h->state = HELPER_IDLE;
+                if (made >= 0)
+                    close(made);
+            } else {
+                forget(h);
+            }
+        } else if (h->state == HELPER_LATE && time_ns - h->since_ns >= ERRAND_HELD_UP_NS) {
+            kill_helper(h);
+        }
+    }
+}
+
+/* Makes room for a later one. */
+static void kill_oldest(void)
+{
+    struct helper *oldest = NULL;
+
+    for (uint32_t i = 0; i < ERRAND_HELPERS; i++) {
+        struct helper *h = &state.helpers[i];
+        if (h->state == HELPER_LATE && (!oldest || h->since_ns < oldest->since_ns))
+            oldest = h;
+    }
+    if (oldest)
+        kill_helper(oldest);
+}
+
 /* Of few processes a call hangs for ever, so the user is rarely asked for. */
 static bool is_banned(pid_t pid, uint64_t time_ns)
 {
@@ -268,7 +329,7 @@ static bool is_banned(pid_t pid, uint64_t time_ns)
             return true;
     }
     for (uint32_t i = 0; i < ERRAND_HELPERS; i++) {
-        if (pid && state.helpers[i].state == HELPER_HELD_UP && state.helpers[i].pid == pid)
+        if (pid && state.helpers[i].state >= HELPER_LATE && state.helpers[i].pid == pid)
             return true;
         held_up += state.helpers[i].state == HELPER_HELD_UP;
     }
@@ -303,6 +364,8 @@ static struct helper *take_helper(pid_t pid)
         if (state.helpers[i].state == HELPER_IDLE)
             break;
     }
+    if (found == ERRAND_HELPERS)
+        kill_oldest();
     if (found == ERRAND_HELPERS || (state.helpers[found].state == HELPER_NONE && !start(found)))
         return NULL;
     state.helpers[found].state = HELPER_BUSY;
@@ -310,38 +373,13 @@ static struct helper *take_helper(pid_t pid)
     return &state.helpers[found];
 }
 
-static void remember(pid_t pid)
-{
-    struct lates *l = &state.lates;
-    struct late late = {.pid = pid};
-    struct procfs_stat stat;
-    uint32_t at = 0;
-
-    if (stat_of(pid, &stat))
-        memcpy(late.comm, stat.comm, sizeof late.comm);
-    while (at < l->count && (l->list[at].pid != pid || strcmp(l->list[at].comm, late.comm)))
-        at++;
-    if (at == l->count) {
-        l->processes++;
-        if (l->count == LATE_MAX)
-            memmove(l->list, l->list + 1, --l->count * sizeof *l->list);
-        at = l->count++;
-        l->list[at] = late;
-    }
-    l->list[at].count++;
-}
-
 static void give_up(struct helper *h, uint64_t time_ns)
 {
-    const struct order o = {.kind = ORDER_KILL, .helper = (uint32_t)(h - state.helpers)};
-
-    h->state = HELPER_HELD_UP;
-    h->user = user_of(h->pid);
-    send_order(state.server_socket, &o, -1);
+    h->state = HELPER_LATE;
+    h->since_ns = time_ns;
     state.bans[state.next_ban].pid = h->pid;
     state.bans[state.next_ban].until_ns = time_ns + ERRAND_BAN_NS;
     state.next_ban = (state.next_ban + 1) % BANS;
-    remember(h->pid);
 }
 
 /* ---- waiting ---- */
@@ -454,8 +492,9 @@ bool errand_run(pid_t pid, errand_fn run, void *bytes, size_t size, int *fd)
         return false;
     }
     pthread_mutex_lock(&state.lock);
-    collect();
-    struct helper *h = is_banned(pid, now_ns()) ? NULL : take_helper(pid);
+    uint64_t time_ns = now_ns();
+    collect(time_ns);
+    struct helper *h = is_banned(pid, time_ns) ? NULL : take_helper(pid);
     pthread_mutex_unlock(&state.lock);
     if (h)
         return run_beside(h, run, bytes, size, fd);
@@ -463,9 +502,29 @@ bool errand_run(pid_t pid, errand_fn run, void *bytes, size_t size, int *fd)
     return false;
 }
 
+static bool any_late(void)
+{
+    bool any = false;
+
+    pthread_mutex_lock(&state.lock);
+    collect(now_ns());
+    for (uint32_t i = 0; i < ERRAND_HELPERS; i++)
+        any |= state.helpers[i].state == HELPER_LATE;
+    pthread_mutex_unlock(&state.lock);
+    return any;
+}
+
+void errand_settle(void)
+{
+    while (errand_is_beside() && any_late())
+        nanosleep(&(struct timespec){.tv_nsec = ERRAND_STEP_NS}, NULL);
+}
+
 uint64_t errand_late_processes(void)
 {
     pthread_mutex_lock(&state.lock);
+    if (errand_is_beside())
+        collect(now_ns());
     uint64_t count = state.lates.processes;
     pthread_mutex_unlock(&state.lock);
     return count;
@@ -527,7 +586,7 @@ void errand_end(void)
     atomic_store(&state.begun, false);
     pthread_mutex_lock(&state.lock);
     for (uint32_t i = 0; i < ERRAND_HELPERS; i++) {
-        if (state.helpers[i].state == HELPER_IDLE || state.helpers[i].state == HELPER_HELD_UP)
+        if (state.helpers[i].state != HELPER_NONE && state.helpers[i].state != HELPER_BUSY)
             forget(&state.helpers[i]);
     }
     close(state.server_socket);

@@ -33,9 +33,11 @@
 #define ERRAND_RUNNING_FACTOR 4
 /* Another thread has time. */
 #define ERRAND_WAIT_LONG_NS (UINT64_C(200) * 1000000)
+/* What has not come back then is given up: the process holds up who reads it, and is named. */
+#define ERRAND_HELD_UP_NS (UINT64_C(300) * 1000000)
 /*
  * Nothing is asked of a process that was late for so long, and as long as the call that was late has not come back; of
- * no process of a user of whom so many calls have not; and of nobody when there are no more.
+ * no process of a user of whom so many calls were given up and have not; and of nobody when there are no more.
  */
 #define ERRAND_BAN_NS (UINT64_C(1) * 1000000000)
 #define ERRAND_HELD_UP_OF_USER 4
@@ -66,7 +68,9 @@ bool errand_is_beside(void);
  */
 bool errand_run(pid_t pid, errand_fn run, void *bytes, size_t size, int *fd);
 
-/* How many processes were late. */
+/* Waits until it is known of all that are late whether they hold us up: ERRAND_HELD_UP_NS at most. */
+void errand_settle(void);
+/* How many processes held us up. */
 uint64_t errand_late_processes(void);
 /* Writes a line for each of the last of them, with its name and how many calls were given up. */
 void errand_print_late(FILE *out);

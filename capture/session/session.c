@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "capture/archive/archive.h"
+#include "capture/host/errand.h"
 #include "capture/host/messages.h"
 #include "capture/host/privileges.h"
 #include "capture/output/interrupt.h"
@@ -210,6 +211,7 @@ static struct error *finish(struct session *s)
         TRY(sampler_disable(s->sampler));
     s->end_ns = now_ns();
     TRY(session_drain_for_reader(s));
+    errand_settle();
     struct error *err = session_forgive_reader(s, session_end_file(s, s->end_ns, s->reason));
     status_file_end(s, s->end_ns);
     if (!s->o->quiet)
@@ -294,6 +296,7 @@ struct error *session_run(const struct session_options *options, int *exit_code)
     if (!err) {
         session_sum_losses(s);
         status_file_write(s, now_ns());
+        interrupt_started();
         service_manager_ready(s->manager, processes_counts(s->processes).python);
         err = loop(s);
         service_manager_stopping(s->manager);

@@ -320,6 +320,16 @@ static struct error *set_up_builder(struct session *s)
     return NULL;
 }
 
+static void set_step(const struct session *s, enum session_step step)
+{
+    struct session_progress *p = s->o->progress;
+
+    if (!p)
+        return;
+    p->processes = s->processes ? (uint32_t)s->processes->live.count : 0;
+    p->step = step;
+}
+
 struct error *session_set_up(struct session *s)
 {
     const struct session_options *o = s->o;
@@ -348,12 +358,15 @@ struct error *session_set_up(struct session *s)
     if (o->command) /* before there are threads */
         TRY(command_fork(o->command, &s->context, &s->command));
     modules_hold(s->modules, o->archive != NULL); /* raises a limit, which the command does not inherit */
+    set_step(s, STEP_SOURCES);
     TRY(session_begin_sources(s));
     TRY(session_find_processes(s)); /* while the sampler is loaded */
     TRY(session_end_sources(s));
+    set_step(s, STEP_BINARIES);
     TRY(set_up_tables(s));
     TRY(set_up_knowledge(s));
     TRY(begin_sampling(s));
+    set_step(s, STEP_SAMPLES);
     TRY(session_check_memory(s));
     TRY(set_up_when(s));
     TRY(set_up_output(s));

@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A process that keeps the lock of its own memory for ever, and goes on computing. It needs no privilege: in a user and mount
-namespace of its own it mounts a FUSE file system of its own, whose server answers no read. A read keeps a page locked; mmap() of
-the same file, opened for direct I/O, waits for that page with the lock of the memory in its hands.
+"""Processes that hold up whoever reads them, for ever, and go on computing. They need no privilege: in a user and mount
+namespace of their own they mount a FUSE file system of their own, whose server answers no read. Started by root they have it
+mounted as fusermount would for their user, outside of a user namespace: there it is asked whoever faults a page in.
 
-usage: hold_lock.py SECONDS [DEVICE [HOLDERS]]     DEVICE: /dev/fuse, or another node of it that everybody may open
+"lock": a read keeps a page locked; mmap() of the same file, opened for direct I/O, waits for that page with the lock of the
+process's memory in its hands. "name": the name of a function that runs lies in that file, so who reads it waits for the
+server, and heeds no signal.
+
+usage: hold_lock.py SECONDS HOW DEVICE [HOLDERS]     DEVICE: /dev/fuse, or another node of it that everybody may open
 """
 import ctypes
 import os
@@ -16,12 +20,13 @@ import time
 import attack
 
 CLONE_NEWUSER, CLONE_NEWNS, MS_REC, MS_PRIVATE = 0x10000000, 0x20000, 0x4000, 0x40000
-PROT_READ, MAP_PRIVATE = 1, 2
+PROT_READ, MAP_PRIVATE, MAP_FIXED, PAGE = 1, 2, 0x10, 4096
 SIZE = 1 << 20
-LOOKUP, FORGET, GETATTR, OPEN, READ, INIT, BATCH_FORGET = 1, 2, 3, 14, 15, 26, 42
+LOOKUP, FORGET, GETATTR, OPEN, READ, INIT, INTERRUPT, BATCH_FORGET = 1, 2, 3, 14, 15, 26, 36, 42
 FOPEN_DIRECT_IO = 1
-DEVICE = sys.argv[2] if len(sys.argv) > 2 else "/dev/fuse"
-HOLDERS = int(sys.argv[3]) if len(sys.argv) > 3 else 1
+ATTACKER, AS_ROOT = 4242, not os.geteuid()
+HOW, DEVICE = sys.argv[2:4]
+HOLDERS = int(sys.argv[4]) if len(sys.argv) > 4 else 1
 libc = ctypes.CDLL(None, use_errno=True)
 libc.mmap.restype = ctypes.c_void_p
 libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
@@ -29,6 +34,10 @@ libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_i
 
 def own_namespaces():
     user, group = os.geteuid(), os.getegid()
+    if not user:
+        libc.unshare(CLONE_NEWNS)
+        libc.mount(None, b"/", None, MS_REC | MS_PRIVATE, None)
+        return
     if libc.unshare(CLONE_NEWUSER | CLONE_NEWNS):
         attack.skip("no user namespace: " + os.strerror(ctypes.get_errno()))
     for name, text in ("setgroups", "deny"), ("uid_map", f"0 {user} 1"), ("gid_map", f"0 {group} 1"):
@@ -61,31 +70,58 @@ def serve(fuse):
         elif call == OPEN:
             opened += 1
             answer(struct.pack("<QIi", opened, 0 if opened % 2 else FOPEN_DIRECT_IO, 0))
-        elif call not in (READ, FORGET, BATCH_FORGET):
+        elif call not in (READ, INTERRUPT, FORGET, BATCH_FORGET):
             answer(error=-38)
 
 
+def hold_lock(cached, direct):
+    """A thread never comes back from a read, and one never from mmap()."""
+    threading.Thread(target=os.pread, args=[cached, 1, 0], daemon=True).start()
+    time.sleep(0.2)
+    threading.Thread(target=libc.mmap, args=[None, PAGE, PROT_READ, MAP_PRIVATE, direct, 0], daemon=True).start()
+
+
+def hide_name(cached):
+    """Of the function that computes. Running it takes no name."""
+    page = libc.mmap(None, PAGE, PROT_READ, MAP_PRIVATE, cached, 0)
+    code = compute.__code__
+    names = id(code.co_name), id(getattr(code, "co_qualname", code.co_name))
+    words = (ctypes.c_uint64 * (sys.getsizeof(code) // 8)).from_address(id(code))
+    for i, word in enumerate(words):
+        if word in names:
+            words[i] = page
+
+
+def compute(stop):
+    while time.time() < stop:
+        for _ in range(2000):
+            pass
+
+
 def holder(ready, go):
-    """A thread never comes back from a read, one never from mmap(), and this one computes."""
     folder = os.path.join(os.getcwd(), f"mount{os.getpid()}")
     os.mkdir(folder)
     fuse = os.open(DEVICE, os.O_RDWR)
-    if libc.mount(b"x", folder.encode(), b"fuse", 0, f"fd={fuse},rootmode=40000,user_id=0,group_id=0".encode()):
+    user = ATTACKER if AS_ROOT else 0
+    if libc.mount(b"x", folder.encode(), b"fuse", 0, f"fd={fuse},rootmode=40000,user_id={user},group_id={user}".encode()):
         os.write(ready, b"n")
         return
+    if user:
+        os.setgroups([])
+        os.setresgid(user, user, user)
+        os.setresuid(user, user, user)
     if not os.fork():
         serve(fuse)
-    cached, direct = (os.open(f"{folder}/file", os.O_RDONLY) for _ in range(2))
+    cached = os.open(f"{folder}/file", os.O_RDONLY)
     os.close(fuse)
     os.write(ready, b"y")
     os.read(go, 1)
     stop = time.time() + float(sys.argv[1])
-    threading.Thread(target=os.pread, args=[cached, 1, 0], daemon=True).start()
-    time.sleep(0.2)
-    threading.Thread(target=libc.mmap, args=[None, 4096, PROT_READ, MAP_PRIVATE, direct, 0], daemon=True).start()
-    while time.time() < stop:
-        for _ in range(2000):
-            pass
+    if HOW == "lock":
+        hold_lock(cached, os.open(f"{folder}/file", os.O_RDONLY))
+    else:
+        hide_name(cached)
+    compute(stop)
     os.kill(0, 9)
 
 
