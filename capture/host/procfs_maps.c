@@ -15,11 +15,12 @@
 #include "capture/host/errand.h"
 #include "capture/host/procfs.h"
 #include "capture/host/procfs_calls.h"
+#include "capture/host/procfs_task.h"
 
 /* Threads that are tried when the first one has exited. */
 #define THREADS_TRIED_MAX 64
 
-/* PROCMAP_QUERY of linux/fs.h, since Linux 6.11. */
+/* What PROCFS_MAP_QUERY takes and gives. */
 struct map_query {
     uint64_t size, flags, address;
     uint64_t start, end, vma_flags, page_size, file_offset, inode;
@@ -27,8 +28,7 @@ struct map_query {
     uint32_t name_size, build_id_size;
     uint64_t name_address, build_id_address;
 };
-#define MAP_QUERY _IOWR('f', 17, struct map_query)
-_Static_assert(sizeof(struct map_query) == 104, "as in linux/fs.h");
+_Static_assert(sizeof(struct map_query) == _IOC_SIZE(PROCFS_MAP_QUERY), "as in linux/fs.h");
 
 /* ---- lines ---- */
 
@@ -96,7 +96,7 @@ static void run_query(void *bytes, size_t size, int *fd)
 
     (void)size;
     q->query.build_id_address = (uint64_t)(uintptr_t)q->build_id;
-    q->good = !ioctl(*fd, MAP_QUERY, &q->query);
+    q->good = !ioctl(*fd, PROCFS_MAP_QUERY, &q->query);
 }
 
 /*
