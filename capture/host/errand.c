@@ -37,6 +37,7 @@ struct order {
 
 struct place {
     atomic_bool begun; /* with the errand */
+    _Atomic uint64_t cpu_ns; /* that errands here have taken */
     _Alignas(64) char bytes[ERRAND_BYTES];
 };
 
@@ -135,11 +136,15 @@ static _Noreturn void be_helper(int socket, struct place *place)
     struct order o;
     int given;
 
+    uint64_t cpu_ns = 0;
     while (receive_order(socket, &o, &given)) {
         int fd = given;
         atomic_store(&place->begun, true);
         o.run(place->bytes, o.size, &fd);
         int made = fd != given ? fd : -1;
+        uint64_t now_cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+        atomic_fetch_add(&place->cpu_ns, now_cpu_ns - cpu_ns);
+        cpu_ns = now_cpu_ns;
         o.kind = ORDER_DONE;
         bool told = send_order(socket, &o, made);
         if (made >= 0)
@@ -500,6 +505,15 @@ bool errand_run(pid_t pid, errand_fn run, void *bytes, size_t size, int *fd)
         return run_beside(h, run, bytes, size, fd);
     errno = EBUSY;
     return false;
+}
+
+uint64_t errand_cpu_ns(void)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; state.places && i < ERRAND_HELPERS; i++)
+        sum += atomic_load(&state.places[i].cpu_ns);
+    return sum;
 }
 
 static bool any_late(void)

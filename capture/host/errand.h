@@ -68,6 +68,8 @@ bool errand_is_beside(void);
  */
 bool errand_run(pid_t pid, errand_fn run, void *bytes, size_t size, int *fd);
 
+/* CPU time that the helpers have taken. */
+uint64_t errand_cpu_ns(void);
 /* Waits until it is known of all that are late whether they hold us up: ERRAND_HELD_UP_NS at most. */
 void errand_settle(void);
 /* How many processes held us up. */
