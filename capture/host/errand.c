@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Three kinds of processes. This one asks. The server does nothing but fork helpers and kill them, so it is never held up.
- * A helper runs one errand after the other, in a place of the shared memory that is its own: what a late one writes there
- * disturbs nobody. A place is free again when the helper's socket has closed, which is when it has gone.
- */
+/* Who asks. A helper and its place are free again when it has answered, or its socket has closed, which is when it has gone. */
 #include "capture/host/errand.h"
 
 #include <errno.h>
@@ -11,35 +7,17 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "capture/host/messages.h"
 #include "capture/host/procfs_task.h"
-#include "capture/host/sandbox.h"
 #include "formats/base/clock.h"
 #include "formats/base/helper_process.h"
-
-/* Also what the sockets carry, with or without a descriptor. */
-enum order_kind { ORDER_START, ORDER_KILL, ORDER_RUN, ORDER_DONE };
-struct order {
-    enum order_kind kind;
-    uint32_t helper;
-    errand_fn run;
-    size_t size;
-};
-
-struct place {
-    atomic_bool begun; /* with the errand */
-    _Atomic uint64_t cpu_ns; /* that errands here have taken */
-    _Alignas(64) char bytes[ERRAND_BYTES];
-};
 
 /* One that is late may come back, as where its process only waited for a CPU. After a while it is held up, and killed. */
 enum helper_state { HELPER_NONE, HELPER_IDLE, HELPER_BUSY, HELPER_LATE, HELPER_HELD_UP };
@@ -52,8 +30,6 @@ struct helper {
     uint64_t since_ns; /* when it was late */
 };
 
-/* How long the end of helpers is waited for, in milliseconds. */
-#define END_MS 100
 /* Processes that were late, by what is known of them; `list` has those that are remembered, the last ones. */
 #define LATE_MAX 8
 struct late {
@@ -77,7 +53,7 @@ static struct {
     pthread_mutex_t lock; /* of all that follows, but of the allowance */
     int server_socket;
     pid_t server;
-    struct place *places;
+    struct errand_place *places;
     struct helper helpers[ERRAND_HELPERS];
     struct {
         pid_t pid;
@@ -89,147 +65,6 @@ static struct {
     uint64_t allowance_ns, allowed_ns; /* of waiting in vain, and when it was last topped up */
 } state = {.lock = PTHREAD_MUTEX_INITIALIZER, .server_socket = -1};
 
-/* ---- messages ---- */
-
-static bool send_order(int socket, const struct order *o, int fd)
-{
-    char control[CMSG_SPACE(sizeof fd)] = {0};
-    struct iovec bytes = {(void *)o, sizeof *o};
-    struct msghdr m = {.msg_iov = &bytes, .msg_iovlen = 1};
-    ssize_t n;
-
-    if (fd >= 0) {
-        m.msg_control = control;
-        m.msg_controllen = sizeof control;
-        struct cmsghdr *head = CMSG_FIRSTHDR(&m);
-        *head = (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof fd)};
-        memcpy(CMSG_DATA(head), &fd, sizeof fd);
-    }
-    do
-        n = sendmsg(socket, &m, MSG_NOSIGNAL);
-    while (n < 0 && errno == EINTR);
-    return n == sizeof *o;
-}
-
-/* *fd is -1 when none came. */
-static bool receive_order(int socket, struct order *o, int *fd)
-{
-    char control[CMSG_SPACE(sizeof *fd)];
-    struct iovec bytes = {o, sizeof *o};
-    struct msghdr m = {.msg_iov = &bytes, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
-    ssize_t n;
-
-    *fd = -1;
-    do
-        n = recvmsg(socket, &m, MSG_CMSG_CLOEXEC);
-    while (n < 0 && errno == EINTR);
-    struct cmsghdr *head = n > 0 ? CMSG_FIRSTHDR(&m) : NULL;
-    if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS && head->cmsg_len == CMSG_LEN(sizeof *fd))
-        memcpy(fd, CMSG_DATA(head), sizeof *fd);
-    return n == sizeof *o;
-}
-
-/* ---- the processes beside ---- */
-
-static _Noreturn void be_helper(int socket, struct place *place)
-{
-    struct order o;
-    int given;
-
-    uint64_t cpu_ns = 0;
-    while (receive_order(socket, &o, &given)) {
-        int fd = given;
-        atomic_store(&place->begun, true);
-        o.run(place->bytes, o.size, &fd);
-        int made = fd != given ? fd : -1;
-        uint64_t now_cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
-        atomic_fetch_add(&place->cpu_ns, now_cpu_ns - cpu_ns);
-        cpu_ns = now_cpu_ns;
-        o.kind = ORDER_DONE;
-        bool told = send_order(socket, &o, made);
-        if (made >= 0)
-            close(made);
-        if (given >= 0)
-            close(given);
-        if (!told)
-            break;
-    }
-    _exit(0);
-}
-
-static bool start_helper(int server_socket, uint32_t number, pid_t *pid)
-{
-    struct order done = {.kind = ORDER_DONE, .helper = number};
-    int ends[2];
-
-    *pid = -1;
-    if (!socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
-        *pid = fork();
-    else
-        ends[0] = ends[1] = -1;
-    if (!*pid) {
-        close(server_socket);
-        close(ends[0]);
-        be_helper(ends[1], &state.places[number]);
-    }
-    if (ends[1] >= 0)
-        close(ends[1]);
-    done.size = *pid > 0 ? (size_t)*pid : 0;
-    bool told = send_order(server_socket, &done, *pid > 0 ? ends[0] : -1);
-    if (ends[0] >= 0)
-        close(ends[0]);
-    return told;
-}
-
-static void reap(pid_t pids[ERRAND_HELPERS])
-{
-    for (pid_t pid; (pid = waitpid(-1, NULL, WNOHANG)) > 0;) {
-        for (uint32_t i = 0; i < ERRAND_HELPERS; i++)
-            pids[i] = pids[i] == pid ? 0 : pids[i];
-    }
-}
-
-/* Those that go at once are waited for, so that they are gone when pycap is. */
-static void kill_all(pid_t pids[ERRAND_HELPERS])
-{
-    for (uint32_t i = 0; i < ERRAND_HELPERS; i++) {
-        if (pids[i] > 0)
-            kill(pids[i], SIGKILL);
-    }
-    for (int i = 0; i < END_MS; i++) {
-        bool any = false;
-        reap(pids);
-        for (uint32_t k = 0; k < ERRAND_HELPERS; k++)
-            any |= pids[k] > 0;
-        if (!any)
-            return;
-        nanosleep(&(struct timespec){.tv_nsec = NS_PER_MS}, NULL);
-    }
-}
-
-static _Noreturn void be_server(int socket, void (*begin)(void), bool confine)
-{
-    pid_t pids[ERRAND_HELPERS] = {0};
-    struct order o;
-    int none;
-
-    helper_begin("pycap-errand", &socket, 1);
-    signal(SIGCHLD, SIG_DFL);
-    atomic_store(&state.begun, false); /* here errands are run where they are wanted */
-    begin();
-    if (confine && sandbox_enter_errands())
-        _exit(1);
-    while (receive_order(socket, &o, &none) && o.helper < ERRAND_HELPERS) {
-        reap(pids);
-        if (o.kind == ORDER_START && !start_helper(socket, o.helper, &pids[o.helper]))
-            break;
-        if (o.kind == ORDER_KILL && pids[o.helper] > 0)
-            kill(pids[o.helper], SIGKILL);
-    }
-    kill_all(pids);
-    _exit(0);
-}
-
 /* ---- who asks; under the lock ---- */
 
 static void forget(struct helper *h)
@@ -238,12 +73,17 @@ static void forget(struct helper *h)
     h->state = HELPER_NONE;
 }
 
+static pid_t process_of(pid_t pid)
+{
+    return pid < 0 ? -pid : pid;
+}
+
 static uint32_t user_of(pid_t pid)
 {
     char path[32], text[1024];
     struct procfs_uids uids;
 
-    snprintf(path, sizeof path, "/proc/%d/status", pid);
+    snprintf(path, sizeof path, "/proc/%d/status", process_of(pid));
     return procfs_read_at(AT_FDCWD, path, text, sizeof text) && procfs_parse_uids(text, &uids) ? uids.effective : UINT32_MAX;
 }
 
@@ -278,12 +118,12 @@ static void remember(pid_t pid)
 
 static void kill_helper(struct helper *h)
 {
-    const struct order o = {.kind = ORDER_KILL, .helper = (uint32_t)(h - state.helpers)};
+    const struct errand_order o = {.kind = ERRAND_ORDER_KILL, .helper = (uint32_t)(h - state.helpers)};
 
     h->state = HELPER_HELD_UP;
     h->user = user_of(h->pid);
-    send_order(state.server_socket, &o, -1);
-    remember(h->pid);
+    errand_order_send(state.server_socket, &o, -1);
+    remember(process_of(h->pid));
 }
 
 /* What has become of those that were late. */
@@ -292,12 +132,12 @@ static void collect(uint64_t time_ns)
     for (uint32_t i = 0; i < ERRAND_HELPERS; i++) {
         struct helper *h = &state.helpers[i];
         struct pollfd fd = {.fd = h->socket, .events = h->state == HELPER_LATE ? POLLIN : 0};
-        struct order o;
+        struct errand_order o;
         int made;
         if (h->state != HELPER_LATE && h->state != HELPER_HELD_UP)
             continue;
         if (poll(&fd, 1, 0) > 0) {
-            if (h->state == HELPER_LATE && receive_order(h->socket, &o, &made)) {
+            if (h->state == HELPER_LATE && errand_order_receive(h->socket, &o, &made)) {
                 h->state = HELPER_IDLE;
                 if (made >= 0)
                     close(made);
@@ -346,10 +186,10 @@ static bool is_banned(pid_t pid, uint64_t time_ns)
 
 static bool start(uint32_t number)
 {
-    struct order o = {.kind = ORDER_START, .helper = number};
+    struct errand_order o = {.kind = ERRAND_ORDER_START, .helper = number};
     struct helper *h = &state.helpers[number];
 
-    bool started = send_order(state.server_socket, &o, -1) && receive_order(state.server_socket, &o, &h->socket);
+    bool started = errand_order_send(state.server_socket, &o, -1) && errand_order_receive(state.server_socket, &o, &h->socket);
     h->socket = started ? helper_descriptor(h->socket) : -1;
     if (h->socket < 0)
         return false;
@@ -397,8 +237,6 @@ static bool is_owner(void)
 /* How long may be waited for the next errand. */
 static uint64_t patience_ns(uint64_t time_ns)
 {
-    if (!is_owner())
-        return ERRAND_WAIT_LONG_NS;
     state.allowance_ns += (time_ns - state.allowed_ns) / ERRAND_WAITS_SHARE;
     state.allowed_ns = time_ns;
     if (state.allowance_ns > ERRAND_WAITS_MAX_NS)
@@ -421,11 +259,12 @@ static bool is_running(const struct helper *h)
  * while the machine, or this thread, stood still the other one could not run either. Where only the other one has no CPU, as
  * when that of a virtual machine stands still, its errand has not begun.
  */
-static bool wait_for(const struct helper *h, const struct place *place, uint64_t began_ns)
+static bool wait_for(const struct helper *h, const struct errand_place *place, uint64_t wait_ns, uint64_t began_ns)
 {
-    uint64_t left_ns = patience_ns(began_ns), begin_ns = ERRAND_WAIT_LONG_NS, more_ns = left_ns * ERRAND_RUNNING_FACTOR;
+    bool hurries = is_owner() && wait_ns != ERRAND_WAIT_LONG_NS;
+    uint64_t left_ns = hurries ? patience_ns(began_ns) : wait_ns, begin_ns = wait_ns, more_ns = left_ns * ERRAND_RUNNING_FACTOR;
 
-    if (is_owner())
+    if (hurries)
         begin_ns = state.allowance_ns > left_ns ? state.allowance_ns - left_ns : 0;
     while (left_ns) {
         uint64_t step_ns = left_ns < ERRAND_STEP_NS ? left_ns : ERRAND_STEP_NS;
@@ -444,23 +283,23 @@ static bool wait_for(const struct helper *h, const struct place *place, uint64_t
             left_ns -= step_ns;
     }
     uint64_t waited_ns = now_ns() - began_ns;
-    if (is_owner())
+    if (hurries)
         state.allowance_ns -= waited_ns < state.allowance_ns ? waited_ns : state.allowance_ns;
     return false;
 }
 
 /* Has a helper run it; false with errno. */
-static bool run_beside(struct helper *h, errand_fn run, void *bytes, size_t size, int *fd)
+static bool run_beside(struct helper *h, uint64_t wait_ns, errand_fn run, void *bytes, size_t size, int *fd)
 {
-    struct order o = {.kind = ORDER_RUN, .run = run, .size = size};
-    struct place *place = &state.places[h - state.helpers];
+    struct errand_order o = {.kind = ERRAND_ORDER_RUN, .run = run, .size = size};
+    struct errand_place *place = &state.places[h - state.helpers];
     uint64_t time_ns = now_ns();
     int made;
 
     atomic_store(&place->begun, false);
     memcpy(place->bytes, bytes, size);
-    bool answered = send_order(h->socket, &o, fd ? *fd : -1) ? wait_for(h, place, time_ns) : true;
-    bool done = answered && receive_order(h->socket, &o, &made);
+    bool answered = errand_order_send(h->socket, &o, fd ? *fd : -1) ? wait_for(h, place, wait_ns, time_ns) : true;
+    bool done = answered && errand_order_receive(h->socket, &o, &made);
     if (done) {
         memcpy(bytes, place->bytes, size);
         if (made >= 0 && fd)
@@ -485,7 +324,7 @@ bool errand_is_beside(void)
     return atomic_load(&state.begun);
 }
 
-bool errand_run(pid_t pid, errand_fn run, void *bytes, size_t size, int *fd)
+static bool run_for(uint64_t wait_ns, pid_t pid, errand_fn run, void *bytes, size_t size, int *fd)
 {
     if (!errand_is_beside()) {
         int none = -1;
@@ -502,9 +341,19 @@ bool errand_run(pid_t pid, errand_fn run, void *bytes, size_t size, int *fd)
     struct helper *h = is_banned(pid, time_ns) ? NULL : take_helper(pid);
     pthread_mutex_unlock(&state.lock);
     if (h)
-        return run_beside(h, run, bytes, size, fd);
+        return run_beside(h, wait_ns, run, bytes, size, fd);
     errno = EBUSY;
     return false;
+}
+
+bool errand_run(pid_t pid, errand_fn run, void *bytes, size_t size, int *fd)
+{
+    return run_for(ERRAND_WAIT_SHORT_NS, pid, run, bytes, size, fd);
+}
+
+bool errand_run_long(pid_t pid, errand_fn run, void *bytes, size_t size, int *fd)
+{
+    return run_for(ERRAND_WAIT_LONG_NS, pid, run, bytes, size, fd);
 }
 
 uint64_t errand_cpu_ns(void)
@@ -566,7 +415,7 @@ struct error *errand_begin(void (*begin)(void), bool confine)
     if (errand_is_beside())
         return NULL;
     if (!state.places)
-        state.places = mmap(NULL, sizeof(struct place) * ERRAND_HELPERS, PROT_READ | PROT_WRITE,
+        state.places = mmap(NULL, sizeof(struct errand_place) * ERRAND_HELPERS, PROT_READ | PROT_WRITE,
                             MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (state.places == MAP_FAILED) {
         state.places = NULL;
@@ -578,7 +427,7 @@ struct error *errand_begin(void (*begin)(void), bool confine)
         ends[i] = helper_descriptor(ends[i]);
     state.server = fork();
     if (!state.server)
-        be_server(ends[1], begin, confine);
+        errand_serve(ends[1], state.places, begin, confine);
     int why = errno;
     close(ends[1]);
     state.server_socket = ends[0];

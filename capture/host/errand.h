@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <sys/types.h>
 
+#include "capture/host/errand_server.h"
 #include "formats/base/err.h"
 
 /*
@@ -31,26 +32,17 @@
 #define ERRAND_WAITS_SHARE 10
 #define ERRAND_WAITS_MAX_NS (UINT64_C(200) * 1000000)
 #define ERRAND_RUNNING_FACTOR 4
-/* Another thread has time. */
-#define ERRAND_WAIT_LONG_NS (UINT64_C(200) * 1000000)
+/* Other threads have time: for what only the process can hold up, and for what a slow file system can. */
+#define ERRAND_WAIT_SHORT_NS (UINT64_C(200) * 1000000)
+#define ERRAND_WAIT_LONG_NS (UINT64_C(2500) * 1000000)
 /* What has not come back then is given up: the process holds up who reads it, and is named. */
 #define ERRAND_HELD_UP_NS (UINT64_C(300) * 1000000)
 /*
  * Nothing is asked of a process that was late for so long, and as long as the call that was late has not come back; of
- * no process of a user of whom so many calls were given up and have not; and of nobody when there are no more.
+ * no process of a user of whom so many calls were given up and have not; and of nobody when all ERRAND_HELPERS are late.
  */
 #define ERRAND_BAN_NS (UINT64_C(1) * 1000000000)
 #define ERRAND_HELD_UP_OF_USER 4
-#define ERRAND_HELPERS 24
-
-/* The most that one call may take and give. */
-#define ERRAND_BYTES ((size_t)1 << 20)
-
-/*
- * What is done: with `bytes`, in which both arguments and results are, and which has no pointers into other memory; and with a
- * descriptor. It gets in *fd one that is closed for it, or -1, and may put one there that the caller shall have.
- */
-typedef void (*errand_fn)(void *bytes, size_t size, int *fd);
 
 /*
  * From here on errands are run in other processes, where `begin` is called first, to give up privileges. Before this, or if it
@@ -62,11 +54,14 @@ void errand_end(void);
 bool errand_is_beside(void);
 
 /*
- * Runs an errand, which process `pid` can hold up (0: it is not known who), in any thread. True: it is done, `bytes` are as it left them, and *fd is the
- * descriptor that it made, or as it was. False: `bytes` and *fd are as they were, and errno is EBUSY if it was late. `fd`
- * may be NULL.
+ * Runs an errand, which process `pid` can hold up, in any thread. -pid: by its file systems only, so that it is asked where
+ * its memory holds up who reads it; 0: it is not known who. True: it is done, `bytes` are as it left them, and *fd is the
+ * descriptor that it made, or as it was. False: `bytes` and *fd are as they were, and errno is EBUSY if it was late. `fd` may
+ * be NULL. In other threads than the one that called errand_begin() it is waited for ERRAND_WAIT_SHORT_NS, and by
+ * errand_run_long() ERRAND_WAIT_LONG_NS in any.
  */
 bool errand_run(pid_t pid, errand_fn run, void *bytes, size_t size, int *fd);
+bool errand_run_long(pid_t pid, errand_fn run, void *bytes, size_t size, int *fd);
 
 /* CPU time that the helpers have taken. */
 uint64_t errand_cpu_ns(void);

@@ -109,5 +109,5 @@ int own_file_open(pid_t pid, const char *name, uint32_t user)
     int fd = -1;
 
     snprintf(c.name, sizeof c.name, "%s", name);
-    return errand_run(pid, run_open, &c, sizeof c, &fd) ? fd : -1;
+    return errand_run(-pid, run_open, &c, sizeof c, &fd) ? fd : -1;
 }

@@ -381,7 +381,8 @@ static void run_open_proven(void *bytes, size_t size, int *fd)
     *fd = open_proven(root_find(c->root, c->path), c->path, &c->file, c->proof);
 }
 
-static int open_by(pid_t pid, errand_fn run, struct open_call *c, const char *path)
+static int open_by(bool (*errand)(pid_t pid, errand_fn run, void *bytes, size_t size, int *fd), pid_t pid, errand_fn run,
+                   struct open_call *c, const char *path)
 {
     size_t len = strlen(path) + 1;
     int fd = -1;
@@ -389,7 +390,7 @@ static int open_by(pid_t pid, errand_fn run, struct open_call *c, const char *pa
     if (len > sizeof c->path)
         return -1;
     memcpy(c->path, path, len);
-    return errand_run(pid, run, c, offsetof(struct open_call, path) + len, &fd) ? fd : -1;
+    return errand(pid, run, c, offsetof(struct open_call, path) + len, &fd) ? fd : -1;
 }
 
 int procfs_open_mapping(pid_t pid, uint64_t start, uint64_t end, const char *path, const struct procfs_file *file)
@@ -403,17 +404,17 @@ int procfs_open_mapping(pid_t pid, uint64_t start, uint64_t end, const char *pat
     memcpy(c.build_id, file->build_id_len ? file->build_id : c.build_id, c.file.build_id_len);
     if (end > start) {
         snprintf(name, sizeof name, "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, start, end);
-        fd = open_by(pid, run_open_mapped, &c, name);
+        fd = open_by(errand_run, pid, run_open_mapped, &c, name);
     }
     if (fd >= 0 || path[0] != '/')
         return fd;
     bool closed = procfs_root_is_closed(pid);
     c.proof = closed || procfs_reads_everything() || !is_ours(pid);
     c.root = pid;
-    fd = open_by(pid, run_open_proven, &c, path);
+    fd = open_by(errand_run_long, -pid, run_open_proven, &c, path);
     if (fd < 0 && (closed || seen_from_here(pid, path))) {
         c.root = 0;
-        fd = open_by(pid, run_open_proven, &c, path);
+        fd = open_by(errand_run_long, -pid, run_open_proven, &c, path);
     }
     return fd;
 }

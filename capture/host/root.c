@@ -66,7 +66,7 @@ static int open_beside(pid_t pid, const char *path, enum open_links links)
         return -1;
     }
     memcpy(c.path, path, len);
-    if (errand_run(pid, run_open, &c, offsetof(struct open_call, path) + len, &fd))
+    if (errand_run_long(-pid, run_open, &c, offsetof(struct open_call, path) + len, &fd))
         errno = c.error;
     return fd;
 }

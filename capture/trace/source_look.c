@@ -179,7 +179,7 @@ static void run(struct worker_job *job, const atomic_bool *stop)
     char *at = put_text(c->text, folder);
     for (uint32_t i = 0; i < l->count; i++)
         at = put_text(at, l->questions[i].name);
-    if (errand_run(l->asker.pid, run_looks, c, size, NULL)) {
+    if (errand_run_long(-l->asker.pid, run_looks, c, size, NULL)) {
         for (uint32_t i = 0; i < l->count; i++)
             l->questions[i].fact = c->facts[i];
     }
