@@ -20,7 +20,7 @@ import threading
 import time
 
 import accounts
-import trace_text
+import text_found
 from wait_trace import script_samples
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -222,12 +222,15 @@ class Memory:
         if found:
             self.most_kib[pid] = int(found[1])
 
+    def look_at_all(self, pid):
+        with contextlib.suppress(OSError):
+            self.look_at(pid)
+            for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+                self.look_at_all(child)
+
     def watch(self):
         while not self.ended:
-            with contextlib.suppress(OSError):
-                self.look_at(str(self.pid))
-                for child in pathlib.Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split():
-                    self.look_at(child)
+            self.look_at_all(str(self.pid))
             with contextlib.suppress(OSError):
                 if self.trace.stat().st_size > self.MOST_BYTES:
                     self.recorder.kill()
@@ -356,7 +359,7 @@ class Recording:
         yield from self.leaks()
         if self.scene.fifo_opened:
             yield "a FIFO of root's was opened"
-        bad = trace_text.unprintable(self.messages)
+        bad = text_found.unprintable(self.messages)
         if bad:
             yield f"messages carry {bad}"
 
@@ -373,7 +376,7 @@ class Recording:
 
     def leaks(self):
         word = self.scene.word.encode()
-        if trace_text.contains(self.scene.trace, word):
+        if text_found.contains(self.scene.trace, word):
             yield "the trace holds what only root may read"
         if self.scene.archive.exists() and word in self.scene.archive.read_bytes():
             yield "the archive holds what only root may read"

@@ -13,7 +13,7 @@ import time
 import xml.etree.ElementTree
 
 import craft
-import trace_text
+import text_found
 from beside import ATTACKER, Scene
 
 MOST_RESIDENT_KIB = 256 << 10
@@ -116,7 +116,7 @@ def texts(_, pysym, scene):
     path.write_bytes(bad_texts())
     for form in FORMATS:
         run = Run([pysym, path, "-f", form], keep=True)
-        found = trace_text.unprintable(run.output.replace(b"\t", b"")) or trace_text.unprintable(run.messages)
+        found = text_found.unprintable(run.output.replace(b"\t", b"")) or text_found.unprintable(run.messages)
         if found or run.exit_code or (b"31m" not in run.output and form != "html"):  # whose names are packed
             yield f"{form}: exit code {run.exit_code}, {found}; {run.messages!r}"
         if form in ("speedscope", "firefox"):
@@ -126,8 +126,8 @@ def texts(_, pysym, scene):
         if form == "svg":
             xml.etree.ElementTree.fromstring(run.output)
     run = Run([pysym, scene.top / "no\x1b[31m\u202e", "-f", "top"])
-    if run.exit_code != 1 or trace_text.unprintable(run.messages):
-        yield f"a path that is not there: exit code {run.exit_code}, {trace_text.unprintable(run.messages)}"
+    if run.exit_code != 1 or text_found.unprintable(run.messages):
+        yield f"a path that is not there: exit code {run.exit_code}, {text_found.unprintable(run.messages)}"
 
 
 def paths(pycap, pysym, scene):
