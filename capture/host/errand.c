@@ -262,6 +262,8 @@ static bool is_running(const struct helper *h)
 static bool wait_for(const struct helper *h, const struct errand_place *place, uint64_t wait_ns, uint64_t began_ns)
 {
     bool hurries = is_owner() && wait_ns != ERRAND_WAIT_LONG_NS;
+    if (is_owner())
+        wait_ns = ERRAND_WAIT_FILE_NS;
     uint64_t left_ns = hurries ? patience_ns(began_ns) : wait_ns, begin_ns = wait_ns, more_ns = left_ns * ERRAND_RUNNING_FACTOR;
 
     if (hurries)
@@ -379,7 +381,9 @@ static bool any_late(void)
 
 void errand_settle(void)
 {
-    while (errand_is_beside() && any_late())
+    uint64_t until_ns = now_ns() + ERRAND_HELD_UP_NS;
+
+    while (errand_is_beside() && now_ns() < until_ns && any_late())
         nanosleep(&(struct timespec){.tv_nsec = ERRAND_STEP_NS}, NULL);
 }
 

@@ -32,9 +32,14 @@
 #define ERRAND_WAITS_SHARE 10
 #define ERRAND_WAITS_MAX_NS (UINT64_C(200) * 1000000)
 #define ERRAND_RUNNING_FACTOR 4
-/* Other threads have time: for what only the process can hold up, and for what a slow file system can. */
+/*
+ * Other threads have time: for what only the process can hold up, and for what a slow file system can. The latter is longer than
+ * a worker's job may take (capture/binary/worker.h), which decides then whose other jobs are not done.
+ */
 #define ERRAND_WAIT_SHORT_NS (UINT64_C(200) * 1000000)
-#define ERRAND_WAIT_LONG_NS (UINT64_C(2500) * 1000000)
+#define ERRAND_WAIT_LONG_NS (UINT64_C(10) * 1000000000)
+/* So long at most the first thread waits for a file. */
+#define ERRAND_WAIT_FILE_NS (UINT64_C(2) * 1000000000)
 /* What has not come back then is given up: the process holds up who reads it, and is named. */
 #define ERRAND_HELD_UP_NS (UINT64_C(300) * 1000000)
 /*
@@ -45,7 +50,7 @@
 #define ERRAND_HELD_UP_OF_USER 4
 
 /*
- * From here on errands are run in other processes, where `begin` is called first, to give up privileges. Before this, or if it
+ * From here on errands are run in other processes, where `begin` is called first, to give up privileges, unless it is NULL. Before this, or if it
  * fails, they are run where they are wanted, and take as long as they take. `confine`: they may make few system calls.
  */
 struct error *errand_begin(void (*begin)(void), bool confine);
@@ -58,7 +63,7 @@ bool errand_is_beside(void);
  * its memory holds up who reads it; 0: it is not known who. True: it is done, `bytes` are as it left them, and *fd is the
  * descriptor that it made, or as it was. False: `bytes` and *fd are as they were, and errno is EBUSY if it was late. `fd` may
  * be NULL. In other threads than the one that called errand_begin() it is waited for ERRAND_WAIT_SHORT_NS, and by
- * errand_run_long() ERRAND_WAIT_LONG_NS in any.
+ * errand_run_long() ERRAND_WAIT_LONG_NS, in that one ERRAND_WAIT_FILE_NS.
  */
 bool errand_run(pid_t pid, errand_fn run, void *bytes, size_t size, int *fd);
 bool errand_run_long(pid_t pid, errand_fn run, void *bytes, size_t size, int *fd);

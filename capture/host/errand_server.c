@@ -137,7 +137,8 @@ _Noreturn void errand_serve(int socket, struct errand_place *places, void (*begi
 
     helper_begin("pycap-errand", &socket, 1);
     signal(SIGCHLD, SIG_DFL);
-    begin();
+    if (begin)
+        begin();
     if (confine && sandbox_enter_errands())
         _exit(1);
     while (errand_order_receive(socket, &o, &none) && o.helper < ERRAND_HELPERS) {

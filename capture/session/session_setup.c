@@ -345,7 +345,7 @@ struct error *session_set_up(struct session *s)
     TRY(set_up_note(s));
     TRY(set_up_manager(s));
     if (o->backend != BACKEND_PROC) /* which looks at threads itself, and at those only that were asked for */
-        TRY(errand_begin(privileges_drop_for_errands, !o->no_sandbox)); /* before there are threads, and anybody is read */
+        TRY(errand_begin(o->no_sandbox ? NULL : privileges_drop_for_errands, !o->no_sandbox)); /* before there are threads, and anybody is read */
     TRY(set_up_signals(s));
     TRY(modules_create(&s->modules));
     if (o->archive) {

@@ -18,10 +18,6 @@
 
 #define LIMIT_NS (5 * NS_PER_S) /* of what takes milliseconds: the machine may be busy */
 
-static void no_privileges(void)
-{
-}
-
 /* Waits for a byte of the pipe that it is given, and says in which process. */
 static void read_pipe(void *bytes, size_t size, int *fd)
 {
@@ -80,7 +76,7 @@ TEST(what_is_held_up_is_given_up)
     pid_t process = 0;
 
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
-    OK(errand_begin(no_privileges, false));
+    OK(errand_begin(NULL, false));
     assert_true(errand_is_beside());
     assert_int_not_equal(gets_done(1), 0);
     assert_int_not_equal(gets_done(1), getpid());
@@ -110,7 +106,7 @@ TEST(only_the_late_process_is_banned)
     pid_t process;
 
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
-    OK(errand_begin(no_privileges, false));
+    OK(errand_begin(NULL, false));
     fd = ends[0];
     assert_false(errand_run(7, read_pipe, &process, sizeof process, &fd));
     uint64_t late_ns = now_ns();
@@ -128,7 +124,7 @@ TEST(a_descriptor_comes_back)
     char bytes[2] = "x";
     int fd = -1;
 
-    OK(errand_begin(no_privileges, false));
+    OK(errand_begin(NULL, false));
     assert_int_not_equal(gets_done(1), 0);
     assert_true(errand_run(1, make_pipe, bytes, 1, &fd));
     assert_int_equal(read(fd, bytes + 1, 1), 1);
@@ -142,7 +138,7 @@ TEST(a_helper_that_ends_is_replaced)
 {
     char byte = 0;
 
-    OK(errand_begin(no_privileges, false));
+    OK(errand_begin(NULL, false));
     assert_int_not_equal(gets_done(1), 0);
     assert_false(errand_run(1, crash, &byte, 1, NULL));
     assert_int_equal(errno, EIO);
@@ -160,7 +156,7 @@ TEST(reads_much_memory)
     assert_non_null(copy);
     for (size_t i = 0; i < size; i++)
         memory[i] = (char)(i * 7 + i / 4096);
-    OK(errand_begin(no_privileges, false));
+    OK(errand_begin(NULL, false));
     assert_int_not_equal(gets_done(1), 0);
     assert_int_equal(target_read_some(getpid(), (uintptr_t)memory, copy, size), size);
     assert_memory_equal(memory, copy, size);
@@ -184,7 +180,7 @@ TEST(reads_the_same)
     memcpy(memory + page - 8, "a secret", 8);
     uint64_t address = (uint64_t)(uintptr_t)(memory + page - 8);
     size_t len = procfs_arguments(getpid(), plain, sizeof plain);
-    OK(errand_begin(no_privileges, false));
+    OK(errand_begin(NULL, false));
     assert_int_not_equal(gets_done(1), 0);
     assert_true(target_read(getpid(), address, in, 8));
     assert_memory_equal(in, "a secret", 8);
