@@ -50,8 +50,9 @@
 #define ERRAND_HELD_UP_OF_USER 4
 
 /*
- * From here on errands are run in other processes, where `begin` is called first, to give up privileges, unless it is NULL. Before this, or if it
- * fails, they are run where they are wanted, and take as long as they take. `confine`: they may make few system calls.
+ * From here on errands are run in other processes, where `begin` is called first, to give up privileges, unless it is NULL.
+ * Before this, or if it fails, they are run where they are wanted, and take as long as they take. `confine`: they may make
+ * few system calls.
  */
 struct error *errand_begin(void (*begin)(void), bool confine);
 /* Ends that. Those that are held up are left behind. */

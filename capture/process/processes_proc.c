@@ -93,8 +93,10 @@ static struct error *open_maps(uint32_t tgid, struct procfs_maps *maps)
 /* Whether all that the process has mapped is known now. */
 static void set_held_up(struct process *process, bool late)
 {
+    uint64_t next_ns = process->wait_ns ? 2 * process->wait_ns : AGAIN_FIRST_NS;
+
     process->held_up = late;
-    process->wait_ns = !late ? 0 : !process->wait_ns ? AGAIN_FIRST_NS : process->wait_ns < AGAIN_MAX_NS ? 2 * process->wait_ns : AGAIN_MAX_NS;
+    process->wait_ns = !late ? 0 : next_ns < AGAIN_MAX_NS ? next_ns : AGAIN_MAX_NS;
     process->again_ns = now_ns() + process->wait_ns;
 }
 
