@@ -62,6 +62,8 @@ struct process {
     bool passes;                /* it passed the filter when that was last applied */
     bool selected;              /* in_scope and passes: sampled if it is Python */
     bool forbidden;             /* its mappings may not be read: those from before the capture are unknown */
+    bool held_up;               /* neither could they, since it was late; they are asked for again, at again_ns, */
+    uint64_t again_ns, wait_ns; /* and if it is late again, after twice as long */
     bool leader_exited;         /* its first thread has ended; others may still run */
     uint64_t ended_ns;          /* 0: it lives */
     struct code_mappings mappings; /* executable ones as they are now; shared with its parent until one changes */

@@ -375,8 +375,25 @@ struct error *processes_of_sample(struct processes *p, const struct wire_sample 
     return NULL;
 }
 
+/* Asks a process again that was late: a wait of 50 ms at most (errand.h), once in a second. */
+static struct error *ask_again(struct processes *p, uint64_t time_ns)
+{
+    for (size_t i = 0; i < p->live.count; i++) {
+        struct process *process = p->live.data[i];
+        if (!process->held_up || process->ended_ns || !process->selected || time_ns < process->again_ns)
+            continue;
+        TRY(processes_read_mappings(p, process, time_ns));
+        if (process->held_up)
+            break;
+        if (p->options.include_non_python || process_has_python(process))
+            TRY(processes_configure(p, process));
+    }
+    return NULL;
+}
+
 struct error *processes_reap(struct processes *p, uint64_t time_ns)
 {
+    TRY(ask_again(p, time_ns));
     /* No event reports a move into another cgroup. */
     if (p->options.filter && p->options.filter->cgroups.count && time_ns - p->filtered_ns > FILTER_AGAIN_NS) {
         p->filtered_ns = time_ns;

@@ -246,12 +246,15 @@ class Memory:
         if found:
             self.most_kib[pid] = int(found[1])
 
+    def look_at_all(self, pid):
+        with contextlib.suppress(OSError):
+            self.look_at(pid)
+            for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+                self.look_at_all(child)
+
     def watch(self):
         while not self.ended:
-            with contextlib.suppress(OSError):
-                self.look_at(str(self.pid))
-                for child in pathlib.Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split():
-                    self.look_at(child)
+            self.look_at_all(str(self.pid))
             with contextlib.suppress(OSError):
                 if self.trace.stat().st_size > self.MOST_BYTES:
                     self.recorder.kill()
