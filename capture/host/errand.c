@@ -381,9 +381,10 @@ static bool any_late(void)
 
 void errand_settle(void)
 {
-    uint64_t until_ns = now_ns() + ERRAND_HELD_UP_NS;
+    /* The last look is behind the limit of who became late just now. */
+    uint64_t until_ns = now_ns() + ERRAND_HELD_UP_NS + ERRAND_STEP_NS;
 
-    while (errand_is_beside() && now_ns() < until_ns && any_late())
+    while (errand_is_beside() && any_late() && now_ns() < until_ns)
         nanosleep(&(struct timespec){.tv_nsec = ERRAND_STEP_NS}, NULL);
 }
 

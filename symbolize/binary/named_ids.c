@@ -30,6 +30,23 @@ static bool has(const struct named_ids *n, const char *hex, uint32_t len)
     }
 }
 
+static bool is_hex(char c)
+{
+    return c && strchr("0123456789abcdef", c);
+}
+
+/* The same of .build-id/ab/cdef, where the first two digits are a folder of their own; the rest begins at `rest`. */
+static bool has_divided(const struct named_ids *n, const char *member, const char *rest, size_t len)
+{
+    char text[2 * ELF_BUILD_ID_MAX];
+
+    if (rest - member < 3 || len + 2 > sizeof text || !is_hex(rest[-2]) || !is_hex(rest[-3]) || (rest - member > 3 && rest[-4] != '/'))
+        return false;
+    memcpy(text, rest - 3, 2);
+    memcpy(text + 2, rest, len);
+    return has(n, text, (uint32_t)(len + 2));
+}
+
 bool named_ids_want(const struct named_ids *n, const char *member)
 {
     static const char *const names[] = {"elf", "debug", "vdso"};
@@ -40,9 +57,9 @@ bool named_ids_want(const struct named_ids *n, const char *member)
         is_one |= !strcmp(slash + 1, names[i]);
     if (!is_one)
         return true;
-    while (start > member && strchr("0123456789abcdef", start[-1]))
+    while (start > member && is_hex(start[-1]))
         start--;
     size_t len = (size_t)(slash - start);
     bool is_id = len >= 16 && len <= 2 * ELF_BUILD_ID_MAX && len % 2 == 0 && (start == member || start[-1] == '/');
-    return !is_id || has(n, start, (uint32_t)len);
+    return !is_id || has(n, start, (uint32_t)len) || has_divided(n, member, start, len);
 }

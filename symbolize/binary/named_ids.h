@@ -18,7 +18,8 @@ void named_ids_deinit(struct named_ids *n);
 /* False: out of memory. */
 bool named_ids_add(struct named_ids *n, const uint8_t *id, uint32_t len_bytes);
 /*
- * May a member of an archive be of use? Not if it is called .../ID/elf, debug or vdso, and the identity is none of these. A name
+ * May a member of an archive be of use? Not if it is called .../ID/elf, debug or vdso (or .../ab/cdef/elf, as in
+ * .build-id), and the identity is none of these. A name
  * decides nothing else: what a file is it says itself.
  */
 bool named_ids_want(const struct named_ids *n, const char *member);

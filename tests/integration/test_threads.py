@@ -71,10 +71,12 @@ def record_pid(needs_bpf, tmp_path):
         command = [PYCAP, "record", "-o", trace, "-e", EVENTS, "-p", str(pid), *([] if until else ["-d", "0.7"])]
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as recorder:
             deadline = time.monotonic() + 300
-            while until and recorder.poll() is None and time.monotonic() < deadline and not (is_begun(trace) and until(trace)):
-                time.sleep(0.1)
-            if until:
-                recorder.send_signal(signal.SIGINT)
+            try:
+                while until and recorder.poll() is None and time.monotonic() < deadline and not (is_begun(trace) and until(trace)):
+                    time.sleep(0.1)
+            finally:
+                if until:
+                    recorder.send_signal(signal.SIGINT)
             _, said = recorder.communicate(timeout=300)
         assert recorder.returncode == 0, said
         return trace
@@ -140,7 +142,7 @@ def test_what_threads_wait_for(record_pid, waiting, pysym):
     def waits_are_known(trace):
         """Of these and the main thread, for as long as is judged below; and the one that spins has been seen."""
         threads = [t for p in json.loads(good(pysym(trace, "-f", "threads", "--json")))["processes"] for t in p["threads"]]
-        return sum(t["waited_ns"] > 5 * 10**8 for t in threads) > len(wanted) and any(t["holds_gil"] for t in threads)
+        return sum((t["waited_ns"] or 0) > 5 * 10**8 for t in threads) > len(wanted) and any(t["holds_gil"] for t in threads)
 
     wanted = {"reads0": ("blocked", "read"), "sleeps0": ("blocked", "clock_nanosleep"), **{f"locked{i}": ("lock", "futex") for i in range(5)}}
     trace = record_pid(waiting, until=waits_are_known)

@@ -177,15 +177,17 @@ TEST(names_of_members)
     static const char *const wanted[] = {"", "elf", "/elf", "x/0011223344556677/elf", "0011223344556677/debug", "[vdso]/0011223344556677/vdso",
                                          "x/001122334455667700000000/elf", "x/ff11223344556677/elf.debug", "x/FF11223344556677/elf",
                                          "x/ff112233445566/elf", "x/ff1122334455667/elf", "x/a-ff11223344556677/elf", "x/ff11223344556677/",
-                                         ".build-id/ff/11223344556677.debug", "x/0011223344556677/y"};
+                                         ".build-id/ff/11223344556677.debug", "x/0011223344556677/y", "x/01/1122334455667788/elf", "01/1122334455667788/debug"};
     static const char *const unwanted[] = {"x/ff11223344556677/elf", "ff11223344556677/debug", "x/00112233445566770001/elf", "/001122334455667788/vdso",
-                                           "x/0000000000000000/elf"};
+                                           "x/0000000000000000/elf", "x/02/1122334455667788/elf", "x01/1122334455667788/elf"};
+    static const uint8_t divided[] = {0x01, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88};
     static const uint8_t id[] = {0, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77};
     struct named_ids named = {0};
 
     assert_false(named_ids_want(&named, wanted[3]));
     assert_true(named_ids_add(&named, id, sizeof id));
     assert_true(named_ids_add(&named, id, 0));
+    assert_true(named_ids_add(&named, divided, sizeof divided));
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
         if (!named_ids_want(&named, wanted[i]))
             fail_msg("%s", wanted[i]);

@@ -161,6 +161,17 @@ static void end(const struct wait *w, int number, const char *where)
     close(s.told_fd);
 }
 
+/* Whoever runs the tests in the background ignores signals. */
+static int ignore_nothing(void **state)
+{
+    (void)state;
+    signal(SIGINT, SIG_DFL);
+    signal(SIGTERM, SIG_DFL);
+    return 0;
+}
+
+TESTS_WITH(ignore_nothing, NULL);
+
 TEST(a_second_signal_ends_what_is_stuck)
 {
     const struct wait w = {.run = pause_for_ever};
