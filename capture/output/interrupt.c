@@ -48,8 +48,11 @@ static _Noreturn void die(int number)
 static void end_start(int number)
 {
     for (uint64_t until_ns = now_ns() + INTERRUPT_START_NS; !atomic_load(&state.started);) {
-        if (now_ns() >= until_ns)
-            die(number);
+        if (now_ns() >= until_ns) {
+            if (!state.ignored[number])
+                die(number);
+            return;
+        }
         nanosleep(&(struct timespec){.tv_nsec = 10 * NS_PER_MS}, NULL);
     }
 }
