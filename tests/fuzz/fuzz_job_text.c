@@ -55,6 +55,10 @@ static void check(const struct buf *b)
 
     if (!seen)
         abort();
+    if (!b->len_bytes) {
+        free(seen);
+        return;
+    }
     for (size_t i = 0; i <= b->len_bytes; i++) {
         if (i < b->len_bytes && b->data[i] != '\n' && b->data[i] != '\r')
             continue;
