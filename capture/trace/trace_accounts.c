@@ -145,7 +145,7 @@ static void define_former(struct trace_builder *b, struct former_process *f, con
     f->id = record.id;
 }
 
-/* Stores the thread's id in this epoch; 0: there is no room for it. */
+/* Stores the id of a thread of a former process in this epoch. It gets a record where it has none. */
 static struct error *find_former_thread(struct trace_builder *b, struct former_process *f, const struct wire_thread *t, uint32_t *id)
 {
     for (size_t i = 0; i < f->threads.count; i++) {

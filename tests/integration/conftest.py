@@ -332,6 +332,18 @@ def unprivileged():
     return NO_CAPABILITIES
 
 
+def record_until_slower(*command):
+    """Records a program that ends when its input does, which is once pycap has said that it samples less from here on; what pycap said."""
+    with subprocess.Popen([PYCAP, "record", *map(str, command)], stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as recorder:
+        said = ""
+        while " from here on" not in said and (line := recorder.stderr.readline()):
+            said += line
+        recorder.stdin.close()
+        said += recorder.stderr.read()
+    assert recorder.returncode == 0, said
+    return said
+
+
 @pytest.fixture
 def pycap():
     """Runs pycap; returns the CompletedProcess."""

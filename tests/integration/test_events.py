@@ -17,7 +17,7 @@ import time
 
 import pytest
 
-from conftest import PYCAP, PYTHON, ROOT, cpu_seconds, record_behind_gate
+from conftest import PYCAP, PYTHON, ROOT, cpu_seconds, record_behind_gate, record_until_slower
 from trace_text import dump, samples_of, script_samples
 
 PROGRAMS = ROOT / "testdata/programs"
@@ -156,14 +156,7 @@ def test_a_killed_recorder_leaves_both_events(needs_bpf, pysym, tmp_path):
 def test_the_rate_of_each_event_steps_down(needs_bpf, tmp_path):
     """A ring too small for the stream: both events slow down, each says its new period, and weights stay right."""
     trace = tmp_path / "t.bin"
-    with subprocess.Popen([PYCAP, "record", "-m", "4096", "-e", "cpu-clock,page-faults/period=1/", "-o", trace, "--", PYTHON, "-c", FAULTING],
-                          stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as recorder:
-        said = ""
-        while " from here on" not in said and (line := recorder.stderr.readline()):
-            said += line
-        recorder.stdin.close()
-        said += recorder.stderr.read()
-    assert recorder.returncode == 0, said
+    said = record_until_slower("-m", "4096", "-e", "cpu-clock,page-faults/period=1/", "-o", trace, "--", PYTHON, "-c", FAULTING)
     records = dump(trace)
     steps = collections.defaultdict(list)
     for kind, fields in records:

@@ -80,16 +80,11 @@ def check_cpu(told, account):
     account.check_cpu(told["cpu"] * 1e9, told["stolen_ns"], told["preemptions"])
 
 
-def missing(account):
-    """Seconds that a function may lack: ticks that were lost, or came before its program was known to be Python."""
-    return (account.early + sum(account.losses[n] for n in ("tick_skipped", "ring_full", "process_gone"))) / HZ
-
-
 def check_seconds(told, rows, account, function, seconds, slack):
     """`seconds` are of the program's clock; how ticks may be more is told at Account.check_cpu()."""
     spent = seconds_in(rows, function)
     more = account.losses["tick_skipped"] / HZ + (told["stolen_ns"] + accounts.uncounted_ns(told["preemptions"])) / 1e9
-    assert -slack - missing(account) < spent - seconds < slack + more, \
+    assert -slack - account.missing / HZ < spent - seconds < slack + more, \
         f"{spent:.3f} s in {function}, not {seconds}; {account.text()}"
 
 
@@ -132,7 +127,7 @@ def test_fork_storm(run):
     check_cpu(told, account)
     # 480 processes with four ticks each on average: that many have none with a chance of e^-4 at the very most.
     assert len({s.pid for s in account.samples} & set(told["pids"])) >= 0.9 * len(told["pids"])
-    assert seconds_in(rows, "work") >= 0.9 * 480 * 0.004 - 0.05 - missing(account), account.text()
+    assert seconds_in(rows, "work") >= 0.9 * 480 * 0.004 - 0.05 - account.missing / HZ, account.text()
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
@@ -154,7 +149,7 @@ def test_multiprocessing(run, method):
     if method != "forkserver":  # whose children are not the program's
         check_cpu(told, account)
     assert {s.pid for s in account.samples} >= set(told["pids"][1:])
-    assert seconds_in(rows, "work") >= 0.9 * 60 * 0.02 - missing(account), account.text()
+    assert seconds_in(rows, "work") >= 0.9 * 60 * 0.02 - account.missing / HZ, account.text()
 
 
 @pytest.mark.smoke
@@ -238,7 +233,7 @@ def test_threads_by_the_thousand(run):
         done()
     """)
     check_cpu(told, account)
-    assert seconds_in(rows, "work") >= 0.8 * 2000 * 0.001 - missing(account), account.text()
+    assert seconds_in(rows, "work") >= 0.8 * 2000 * 0.001 - account.missing / HZ, account.text()
 
 
 def library(name):

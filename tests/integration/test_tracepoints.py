@@ -13,7 +13,7 @@ import subprocess
 import pytest
 
 import chance
-from conftest import PYCAP, PYTHON, ROOT, record_behind_gate
+from conftest import PYTHON, ROOT, record_behind_gate, record_until_slower
 from trace_text import dump, samples_of
 
 PROGRAM = ROOT / "testdata/programs/hits.py"
@@ -177,14 +177,8 @@ def test_the_budget_makes_the_period_longer(needs_bpf, pysym, tmp_path):
     work = "import os, select, time\nend = 1e9\nwhile time.process_time() < end:\n    for _ in range(1000): os.getppid()\n" \
            "    if end == 1e9 and select.select([0], [], [], 0)[0]: end = time.process_time() + 0.5\n"
     trace = tmp_path / "t.bin"
-    with subprocess.Popen([PYCAP, "record", *RING, "--max-cpu", "3", "-o", trace, "-e", "raw_syscalls:sys_enter", "--", PYTHON, "-c", work],
-                          stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as recorder:
-        said = ""
-        while " from here on" not in said and (line := recorder.stderr.readline()):
-            said += line
-        recorder.stdin.close()
-        said += recorder.stderr.read()
-    assert recorder.returncode == 0 and " from here on: " in said, said
+    said = record_until_slower(*RING, "--max-cpu", "3", "-o", trace, "-e", "raw_syscalls:sys_enter", "--", PYTHON, "-c", work)
+    assert " from here on: " in said, said
     account = Account(pysym, trace)
     account.check(1, "raw_syscalls:sys_enter")
     assert account.periods[1] and account.periods[1][0] > 1, said
