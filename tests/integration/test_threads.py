@@ -153,7 +153,8 @@ def test_what_threads_wait_for(record_pid, waiting, pysym):
         assert thread["waited_ns"] > 5 * 10**8 and not thread["holds_gil"]
         frames = [f["function"] for f in thread["frames"] if f["layer"] == "python"]
         assert name[:-1] in frames, frames
-    assert threads["spins0"]["holds_gil"] and threads["spins0"]["state"] in ("on CPU", "run queue", "preempted")
+    # "ran": it was on a CPU again after its last wait for one, and no tick has met it since.
+    assert threads["spins0"]["holds_gil"] and threads["spins0"]["state"] in ("on CPU", "run queue", "preempted", "ran")
     assert [t["holds_gil"] for t in threads.values()].count(True) == 1
     text = good(pysym(trace, "-f", "threads"))
     assert "  5 threads: wait for a lock, at least " in text and "\x1b" not in text
