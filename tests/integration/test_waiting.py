@@ -12,7 +12,7 @@ import pytest
 
 from accounts import is_begun
 from conftest import PYCAP, PYTHON, ROOT, record_behind_gate
-from wait_trace import CONTINUES, TICK_SKIPPED, Trace, clock_error, waits_of
+from wait_trace import CONTINUES, TICK_SKIPPED, Trace, check_functions, clock_error, waits_of
 
 PROGRAMS = ROOT / "testdata/programs"
 
@@ -54,9 +54,7 @@ def test_every_wait(needs_bpf, rings, pysym, tmp_path):
             elif kind != "run queue":
                 assert written[thread, kind] >= exact[thread, kind], (thread, kind, written, exact)
         assert sums_of_threads(written) == sums_of_threads(exact)
-    found = waits_of(pysym, path, truth)
-    for name, waited in truth.items():
-        assert found[name] == pytest.approx(waited, rel=0.1, abs=5e6), (name, found, truth)
+    check_functions(pysym, path, truth)
     calls = collections.Counter()
     for s in trace.samples:
         calls[s.labels["wait"], s.labels.get("system call")] += s.value
@@ -69,9 +67,7 @@ def test_thinned(needs_bpf, rings, pysym, tmp_path):
     trace = Trace(path)
     trace.check_sums()
     assert trace.ticks["thinned"] > 300
-    found = waits_of(pysym, path, truth)
-    for name, waited in truth.items():
-        assert found[name] == pytest.approx(waited, rel=0.1, abs=5e6), (name, found, truth)
+    check_functions(pysym, path, truth)
     # The rest is a loss, in periods.
     unwritten = sum(trace.exact().values()) - sum(trace.written().values())
     assert unwritten // 20e6 == trace.losses[61, None], unwritten
