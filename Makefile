@@ -307,7 +307,7 @@ check check-live: all $(TEST_TOOLS) $(patsubst %,$(OUT)/tests/%,$(shell sh tests
 	$(run_tests) named $(TEST_QUOTED)
 else
 check: all $(MAN) $(TEST_PROGRAMS) $(TEST_TOOLS) ## unit and golden tests, and a live test of each capability: 6 minutes on two CPUs; TEST=merge runs one file or test (tests/README.md)
-	$(run_tests) check
+	$(run_tests) $(if $(filter 1,$(SANITIZE)),asan,check)
 check-live: all $(TEST_TOOLS) ## the live tests with all interpreters
 	$(run_tests) live
 endif
@@ -320,7 +320,7 @@ tests-list: ## an index of the tests: what each file tests, and how long it took
 check-stores: all $(TRACE_TOOLS) ## push to real stores: make check-stores PARCA=path PYROSCOPE=path
 	$(Q)PYCAP="$(CURDIR)/$(OUT)/pycap" PYSYM="$(CURDIR)/$(OUT)/pysym" PARCA="$(PARCA)" PYROSCOPE="$(PYROSCOPE)" \
 		$(PYTHON) -m pytest -q -rsP --tb=short -m long tests/integration/test_real_stores.py
-check-asan: ## the same tests as check under ASan and UBSan
+check-asan: ## what check has of the programs in C, under ASan and UBSan
 	$(Q)PYTHONS="$${PYTHONS:-/usr/bin/python3}" $(NO_ASLR) $(MAKE) --no-print-directory SANITIZE=1 check
 # Under ThreadSanitizer run the tests in C but these, and the smoke tests of the recorder. Some of these stop threads where it has code
 # of its own, delay its signals or count the threads of a process, of which it has one (the first four); the last takes minutes

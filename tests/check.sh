@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Runs the tests of a tier, or those that a word names, and closes with how long it took and the counts.
 # usage: check.sh BUILDDIR check          all that needs no chance and no clock, and a live test of each capability
+#        check.sh BUILDDIR asan           the same but what a sanitizer cannot judge (mark unsanitized)
 #        check.sh BUILDDIR live           the live tests that check leaves out, with all interpreters
 #        check.sh BUILDDIR unit           unit tests only: no privilege, no compiler
 #        check.sh BUILDDIR tsan LEFT_OUT  the tests in C but those of the programs LEFT_OUT, and the recorder under a load
@@ -50,12 +51,15 @@ case $tier in
 check)
     marks="not long and (smoke or not live)"
     set -- tests ;;
+asan)
+    marks="not long and (smoke or not live) and not unsanitized"
+    set -- tests ;;
 live)
     marks="not long and live and not smoke" jobs=$(($(nproc) * 2))
     set -- tests/integration ;;
 unit) set -- tests/unit ;;
 tsan)
-    marks="not long and (c or smoke)"
+    marks="not long and (c or smoke) and not unsanitized"
     set -- tests
     for name in $word; do
         set -- "$@" --ignore "tests/unit/$name.c" --ignore "tests/toolchain/$name.c"

@@ -29,6 +29,8 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "smoke: the live test of a capability that `make check` has, with one interpreter")
     config.addinivalue_line("markers", "every_python: runs with every interpreter, not only one of each kind")
     config.addinivalue_line("markers", "alone: keeps the machine busy, or measures how busy it is; runs when all others have ended")
+    config.addinivalue_line("markers", "unsanitized: judges no code of ours in C, or what a sanitizer takes of memory and time; "
+                                       "not run under sanitizers")
     config.addinivalue_line("markers", "long: too long for every run; make check-long runs it")
 
 

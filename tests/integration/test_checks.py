@@ -11,9 +11,9 @@ import sys
 
 import pytest
 
-from conftest import PYSYM, ROOT
+from conftest import ROOT
 
-pytestmark = pytest.mark.skipif("asan" in PYSYM, reason="neither pycap nor pysym runs here")
+pytestmark = pytest.mark.unsanitized
 
 NEEDED = {"formats/base": 40, "formats/trace": 10, "capture/host": 10, "capture/session": 10, "symbolize/stack": 10}
 TABLE = """# Design

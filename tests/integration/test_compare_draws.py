@@ -13,9 +13,10 @@ import pytest
 
 from conftest import PYSYM, ROOT
 
+pytestmark = pytest.mark.unsanitized
+
 DRAWS = pathlib.Path(PYSYM).parent / "tools/compare_draws"
 BASELINES = [ROOT / "testdata/compare" / name for name in ("web.pyb", "pytest.pyb")]
-NOT_SANITIZED = pytest.mark.skipif("asan" in PYSYM, reason="takes long under a sanitizer, and draws the same")
 SIZES = {"3x3": 12, "5x5": 12, "10x10": 12, "10x1": 15}  # comparisons with any finding, in percent at most
 
 
@@ -51,7 +52,6 @@ def check(draws, deviations):
                 assert least - deviations * deviation <= low <= largest + deviations * deviation, (path.name, kind, lines[size])
 
 
-@NOT_SANITIZED
 def test_unchanged_programs_are_seldom_called_changed():
     """
     Three deviations: were the truth at a bound, one figure in 700 would be beyond it; it is not, and the draws are always the
@@ -60,7 +60,6 @@ def test_unchanged_programs_are_seldom_called_changed():
     check(60, 3)
 
 
-@NOT_SANITIZED
 @pytest.mark.long
 def test_unchanged_programs_are_seldom_called_changed_in_many_draws():
     """The figures of docs/accuracy.md."""

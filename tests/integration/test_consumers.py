@@ -21,6 +21,8 @@ import pytest
 from conftest import CACHE, ROOT
 from consumers import firefox_profiler, npm_package, obtain, run, speedscope_shows
 
+pytestmark = pytest.mark.unsanitized
+
 INFERNO = "0.12.8"
 SAMPLES = 4000
 KERNEL = {"do_syscall_64", "ext4_file_read_iter"}

@@ -9,6 +9,8 @@ import pytest
 
 from conftest import PYCAP, PYSYM, ROOT
 
+pytestmark = pytest.mark.unsanitized
+
 
 @pytest.mark.parametrize("text, message", [
     ("[a](gone.md)", "there is no gone.md"),

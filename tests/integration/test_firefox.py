@@ -16,6 +16,8 @@ from conftest import ROOT
 from consumers import firefox_profiler
 from pysym_output import good
 
+pytestmark = pytest.mark.unsanitized
+
 WAIT = re.compile(r"wait: ")
 
 

@@ -27,7 +27,7 @@ def traces(tmp_path_factory):
     return found
 
 
-@pytest.mark.skipif("asan" in PYSYM, reason="the sanitizers keep what was freed")
+@pytest.mark.unsanitized
 @pytest.mark.parametrize("format_", [name for name in formats() if name != "unwind-check"])
 def test_flat(traces, tmp_path, format_):
     """The most of three looks at the short one counts: where memory lies differs from run to run."""

@@ -13,6 +13,8 @@ import pytest
 
 from conftest import PYCAP, PYSYM, ROOT
 
+pytestmark = pytest.mark.unsanitized
+
 PAGE = ROOT / "docs/fleet.md"
 DOCUMENTS = ROOT / "docs/kubernetes/pycap.yaml"
 UNITS = sorted((ROOT / "docs/systemd").glob("*.service"))

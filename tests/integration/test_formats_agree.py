@@ -490,7 +490,7 @@ def resident_kib(pysym_arguments, out):
     return used.resident_kib
 
 
-@pytest.mark.skipif("asan" in PYSYM, reason="takes long under a sanitizer, which also wants memory of its own")
+@pytest.mark.unsanitized
 @pytest.mark.parametrize("count", [80_000, pytest.param(1_000_000, marks=pytest.mark.long)])
 def test_many_samples(count, make, tmp_path):
     """Totals by thread and event are right, and memory does not grow with samples."""

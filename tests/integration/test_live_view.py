@@ -313,7 +313,7 @@ def peak_kib(pid):
         return int(re.search(r"^VmHWM:\s+(\d+)", f.read(), re.M)[1])
 
 
-@pytest.mark.skipif("asan" in PYSYM, reason="the sanitizers keep what was freed")
+@pytest.mark.unsanitized
 def test_memory_is_flat(screen, stream, make, tmp_path):
     """
     A stream of ever new functions: what was resolved is forgotten, long before the limit, which would end the view. Each

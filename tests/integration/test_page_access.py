@@ -9,6 +9,8 @@ import pytest
 
 from page_user import RICH, WAITING
 
+pytestmark = pytest.mark.unsanitized
+
 PANELS = ["flame", "table", "source", "about"]
 
 

@@ -8,6 +8,8 @@ import pytest
 from conftest import MAKE_TRACE
 from page_user import User, pysym
 
+pytestmark = pytest.mark.unsanitized
+
 PROGRAM = {"stacks": 21, "native": 1}
 SAMPLES = 4000
 # Of five recordings of each side, the new ones with a function that is twice as slow.

@@ -10,6 +10,8 @@ import pytest
 from page_truth import Truth, share
 from page_user import GOLDEN, RICH, WAITING, pysym, rows_of_page, rows_of_top
 
+pytestmark = pytest.mark.unsanitized
+
 
 @pytest.fixture(scope="module")
 def truth():

@@ -19,6 +19,8 @@ from page_user import RICH, pysym, rows_of_page, rows_of_top
 sys.path.insert(0, str(ROOT / "tests/hostile"))
 import craft  # noqa: E402
 
+pytestmark = pytest.mark.unsanitized
+
 MORE = [b"<img src=x onerror=alert(1)>", "\u05d0\u05d1\u05d2 \u202eabc".encode(), b"%script%", b"&lt;b&gt;", b"'\"`${1}",
         b"</title><h1>x", b"__proto__", b"constructor"]
 

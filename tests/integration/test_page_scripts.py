@@ -12,6 +12,8 @@ from browser import Browser, BrowserError, chromium, runs_in_group
 from conftest import ROOT
 from page_parts import page_of, scripts
 
+pytestmark = pytest.mark.unsanitized
+
 FILES = sorted((ROOT / "tests/page").glob("test_*.js"))
 NAME = re.compile(r"^test\((['\"`])(.*?)\1,", re.M)
 CASES = [(path, name) for path in FILES for _, name in NAME.findall(path.read_text())]

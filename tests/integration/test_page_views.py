@@ -9,6 +9,8 @@ import pytest
 from page_truth import Truth, amount, figure, inverted, neighbours, percent, share, tree
 from page_user import GOLDEN, RICH, WAITING, pysym, rows_of_page, rows_of_top
 
+pytestmark = pytest.mark.unsanitized
+
 ROW = 18  # pixels
 
 

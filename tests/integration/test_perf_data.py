@@ -17,6 +17,8 @@ import stand_in
 from conftest import PYCAP, PYSYM, PYTHON, ROOT, why_no_bpf
 from perf_readers import HOTSPOT_NAMES, PerfData, check, differences, expected, frames_of, needed, perf_script, report, run, top, write
 
+pytestmark = pytest.mark.unsanitized
+
 # One for each way in which an interpreter lies in its process and keeps its activations; the demo has native and kernel
 # frames.
 TRACES = [ROOT / f"testdata/traces/{name}.trace" for name in ("2.7-shared", "3.11-static", "3.12-shared", "3.14-static")]

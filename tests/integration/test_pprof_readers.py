@@ -22,6 +22,8 @@ from conftest import MAKE_TRACE, PYSYM, ROOT
 from consumers import go_pprof, google_pprof, speedscope_reads
 from pprof_protobuf import Profile
 
+pytestmark = pytest.mark.unsanitized
+
 DEMO = ROOT / "testdata/demo"
 TRACES = ROOT / "testdata/traces"
 MADE = {"samples": 700, "stacks": 12, "threads": 5, "processes": 2, "cpus": 2, "slower_at": 400, "second_event": 150, "torn": 9,

@@ -22,8 +22,7 @@ sys.path.insert(0, str(ROOT / "tests/real"))
 import programs  # noqa: E402
 import venvs  # noqa: E402
 
-pytestmark = [pytest.mark.usefixtures("needs_bpf"),
-              pytest.mark.skipif("asan" in PYCAP, reason="takes long under a sanitizer, and shows no more than without")]
+pytestmark = [pytest.mark.usefixtures("needs_bpf"), pytest.mark.unsanitized]
 
 HZ = 499
 # Of these samples 98 % must be whole: where a chance spoils four of a hundred thousand, it does not spoil thirteen of these.

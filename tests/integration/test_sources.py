@@ -7,6 +7,8 @@ import pytest
 
 from conftest import PYCAP, PYSYM, ROOT
 
+pytestmark = pytest.mark.unsanitized
+
 CHECKS = {
     "docs/trace-format.md has every record, field and loss": ["sh", "check-format-doc.sh"],
     "no C code compares versions of CPython: versions.def says what differs": ["sh", "check-versions.sh"],
@@ -21,7 +23,6 @@ CHECKS = {
 }
 
 
-@pytest.mark.skipif("asan" in PYSYM, reason="the sources are those that are checked without sanitizers")
 @pytest.mark.parametrize("claim", CHECKS)
 def test_check(claim):
     shell, script, *arguments = CHECKS[claim]

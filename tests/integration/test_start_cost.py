@@ -21,7 +21,6 @@ FIRST_SAMPLE_S, CPU_S, RESIDENT_BYTES = 5 * 0.15, 5 * 0.2, 5 * 16 << 20
 INSTRUCTIONS = 60000  # 45,000 to 50,000, by the kernel
 
 
-NOT_SANITIZED = pytest.mark.skipif("asan" in str(PYCAP), reason="ASan takes time and memory of its own")
 
 
 @pytest.fixture(name="workload")
@@ -32,7 +31,7 @@ def fixture_workload(needs_bpf):
     workload.close()
 
 
-@NOT_SANITIZED
+@pytest.mark.unsanitized
 def test_a_recording_takes_little_cpu_time(workload, tmp_path):
     """That of its start and of a second."""
     first_s, cpu_s, _ = start.start_once(str(PYCAP), workload, tmp_path, ["-p", str(workload.pid)])
@@ -41,13 +40,13 @@ def test_a_recording_takes_little_cpu_time(workload, tmp_path):
 
 @pytest.mark.long
 @pytest.mark.alone
-@NOT_SANITIZED
+@pytest.mark.unsanitized
 def test_a_recording_begins_soon(workload, tmp_path):
     firsts = [start.start_once(str(PYCAP), workload, tmp_path, ["-p", str(workload.pid)])[0] for _ in range(3)]
     assert 0 < min(firsts) < FIRST_SAMPLE_S
 
 
-@NOT_SANITIZED
+@pytest.mark.unsanitized
 def test_resident_memory(workload, tmp_path):
     """Most is held while a recording starts."""
     found = start.measure_memory(str(PYCAP), workload, tmp_path, 99, seconds=1)

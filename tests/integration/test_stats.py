@@ -17,16 +17,16 @@ from conftest import PYSYM, ROOT
 sys.path.insert(0, str(ROOT / "tests/real"))
 import venvs  # noqa: E402
 
+pytestmark = pytest.mark.unsanitized
+
 TESTS, COMPARE = (pathlib.Path(PYSYM).parent / "tools" / name for name in ("simulate_tests", "simulate_compare"))
 FIGURES = pathlib.Path(PYSYM).parent / "tools/stats_figures"
-NOT_SANITIZED = pytest.mark.skipif("asan" in PYSYM, reason="numbers, whose code the unit tests have the sanitizers look at")
 
 
 def figures(text):
     return subprocess.run([FIGURES], input=text, capture_output=True, text=True, timeout=60, check=False)
 
 
-@NOT_SANITIZED
 def test_all_figures_equal_those_of_scipy():
     try:
         python = venvs.venv("scipy") / "bin/python"
@@ -85,7 +85,6 @@ def check_tests(draws, draws_of_totals):
         assert 78 <= line["found"] <= 92, line
 
 
-@NOT_SANITIZED
 def test_answers_are_as_often_wrong_as_they_say():
     check_tests(400, 2000)
 
@@ -100,7 +99,6 @@ def mean(lines, name):
     return sum(line[name] for line in lines) / len(lines)
 
 
-@NOT_SANITIZED
 def test_comparisons_are_as_often_wrong_as_they_say():
     """Few draws: the settings are judged together."""
     lines = simulate(COMPARE, 40, "rows", "power", "limits")
