@@ -17,7 +17,6 @@ struct perf_events {
     uint32_t cpu_count;
     struct counter {
         int fd;             /* -1: not open, as the event has no counter, or none on this CPU */
-        bool disowned;
         uint64_t due, from; /* ticks due before the last change of the period, and the count at that time */
         uint64_t last[3];   /* what was read last: the count, and the times that it was enabled and running */
     } counters[];           /* by event, then CPU */
@@ -172,7 +171,7 @@ void perf_events_close(struct perf_events *e)
     if (!e)
         return;
     for (uint32_t k = 0; k < e->events.count * e->cpu_count; k++) {
-        if (e->counters[k].fd >= 0 && !e->counters[k].disowned)
+        if (e->counters[k].fd >= 0)
             close(e->counters[k].fd);
     }
     free(e);
@@ -181,11 +180,6 @@ void perf_events_close(struct perf_events *e)
 int perf_events_fd(const struct perf_events *e, uint32_t event, uint32_t i)
 {
     return counter_of(e, event, i)->fd;
-}
-
-void perf_events_disown(struct perf_events *e, uint32_t event, uint32_t i)
-{
-    counter_of(e, event, i)->disowned = true;
 }
 
 struct error *perf_events_id(const struct perf_events *e, uint32_t event, uint32_t i, uint64_t *id)

@@ -19,8 +19,6 @@ struct error *perf_events_try(const struct event *event, int cpu);
 void perf_events_close(struct perf_events *e);
 /* The file descriptor of event `event` on the CPU with index `i`; owned by `e`. -1: that CPU has no counter for it. */
 int perf_events_fd(const struct perf_events *e, uint32_t event, uint32_t i);
-/* Passes ownership of that file descriptor to the caller, who must not close it before perf_events_close(). */
-void perf_events_disown(struct perf_events *e, uint32_t event, uint32_t i);
 /* Stores the kernel's id of the event (PERF_EVENT_IOC_ID). */
 struct error *perf_events_id(const struct perf_events *e, uint32_t event, uint32_t i, uint64_t *id);
 struct error *perf_events_enable(struct perf_events *e);

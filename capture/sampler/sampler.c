@@ -5,8 +5,10 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <linux/perf_event.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "bpf/sampler.skel.h"
@@ -55,7 +57,6 @@ struct wire_mapping *sampler_mappings(const struct sampler *s, uint32_t *count)
 /* Makes the sampler run at each tick of an event on one CPU. With several events, tells it which event that is. */
 static struct error *attach(struct sampler *s, uint32_t event, uint32_t i)
 {
-    struct bpf_link **link = &s->links[event * s->options.cpu_count + i];
     int fd = perf_events_fd(s->events, event, i);
 
     if (s->options.events.count > 1) {
@@ -64,10 +65,9 @@ static struct error *attach(struct sampler *s, uint32_t event, uint32_t i)
         if (bpf_map_update_elem(bpf_map__fd(s->skel->maps.event_numbers), &id, &event, BPF_ANY))
             return error_os(errno, "the sampler cannot be told which event it runs for");
     }
-    *link = bpf_program__attach_perf_event(s->skel->progs.sample, fd);
-    if (!*link)
+    /* libbpf would enable the event, too: ticks would come before it is known of anybody what to sample. */
+    if (ioctl(fd, PERF_EVENT_IOC_SET_BPF, bpf_program__fd(s->skel->progs.sample)))
         return error_os(errno, "the sampler cannot be attached on CPU %d", s->options.cpus[i]);
-    perf_events_disown(s->events, event, i); /* the link closes it */
     return NULL;
 }
 
@@ -98,9 +98,6 @@ static struct error *open_events(struct sampler *s)
 {
     const struct sampler_options *o = &s->options;
 
-    s->links = calloc((size_t)o->events.count * o->cpu_count, sizeof *s->links);
-    if (!s->links)
-        return error_no_memory();
     TRY(perf_events_open(&o->events, o->cpus, o->cpu_count, &s->events));
     for (uint32_t event = 0; event < o->events.count; event++) {
         for (uint32_t i = 0; i < o->cpu_count; i++) {
@@ -120,7 +117,6 @@ static struct error *open_events(struct sampler *s)
     TRY(attach_hits(s));
     if (event_list_first(&o->events, EVENT_GROWTH) != EVENT_NONE)
         TRY(sampler_growth_attach(s));
-    TRY(perf_events_disable(s->events)); /* attaching enables them */
     return attached(s->skel->links.forked = bpf_program__attach(s->skel->progs.forked), "forks");
 }
 
@@ -150,8 +146,6 @@ void sampler_close(struct sampler *s)
         return;
     sampler_growth_detach(s);
     perf_events_close(s->events);
-    for (uint32_t i = 0; s->links && i < s->options.events.count * s->options.cpu_count; i++)
-        bpf_link__destroy(s->links[i]);
     for (uint32_t i = 0; i < WIRE_EVENT_MAX; i++)
         bpf_link__destroy(s->hit_links[i]);
     shared_array_deinit(&s->rows);
@@ -161,7 +155,6 @@ void sampler_close(struct sampler *s)
     shared_array_deinit(&s->mappings);
     rings_close(&s->rings);
     sampler_bpf__destroy(s->skel);
-    free(s->links);
     free(s->per_cpu);
     free(s);
 }

@@ -25,7 +25,6 @@ struct sampler {
     struct rings rings;
     bool ended;             /* sampler_disable() was called */
     struct perf_events *events;
-    struct bpf_link **links; /* by event, then CPU */
     struct bpf_link *hit_links[WIRE_EVENT_MAX]; /* by event: tracepoints; NULL for others */
     uint64_t hits_skipped[WIRE_EVENT_MAX]; /* until sampler_enable(), by event */
     struct bpf_link *growth_links[GROWTH_LINKS];
