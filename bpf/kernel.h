@@ -79,6 +79,32 @@ struct sched_entity {
     struct cfs_rq *cfs_rq;
     __u64 exec_start;
 };
+/* Namespaces, and what a thread may do in them. */
+struct ns_common {
+    unsigned int inum;
+};
+typedef struct {
+    unsigned int val;
+} kuid_t;
+struct user_namespace {
+    struct user_namespace *parent;
+    int level; /* 0: the host's */
+    kuid_t owner;
+    struct ns_common ns;
+};
+struct pid_namespace {
+    unsigned int level; /* 0: the host's */
+    struct pid_namespace *parent;
+    struct user_namespace *user_ns;
+    struct ns_common ns;
+};
+struct nsproxy {
+    struct pid_namespace *pid_ns_for_children;
+};
+struct cred {
+    kuid_t euid;
+    struct user_namespace *user_ns;
+};
 /* What the threads of a process share. */
 struct signal_struct {
     int nr_threads;
@@ -96,6 +122,9 @@ struct task_struct {
     __u64 self_exec_id;
     struct mm_struct *mm;
     struct signal_struct *signal;
+    const struct cred *cred;
+    struct nsproxy *nsproxy;
+    kuid_t loginuid; /* not where the kernel has no audit */
     struct sched_entity se;
     struct sched_info sched_info;
     struct thread_struct thread;

@@ -15,6 +15,7 @@
  */
 #include "bpf/sampler_growth.h"
 #include "bpf/sampler_hit.h"
+#include "bpf/sampler_owner.h"
 #include "bpf/sampler_queue.h"
 #include "bpf/sampler_sleep.h"
 #include "bpf/sampler_take.h"

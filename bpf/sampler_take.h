@@ -21,6 +21,9 @@ static __always_inline void sample_begin(struct wire_sample *m, struct wire_proc
     m->wait_site = m->waited_ns = m->owed_ns = m->blame_ns = m->owed_blame_ns = m->taken_ns = m->futex = 0;
     m->gil_waiters = m->waker_kind = m->waker_tgid = m->waker_tid = m->wait_chance = m->slept_ms = 0;
     m->grown_start = m->grown_bytes = 0;
+    /* Of some only: it mostly stays, and is not where the CPU has looked lately. These bits of the clock are as good as random. */
+    m->user = now_ns & (WIRE_USERS_SHOWN - 1) << 4 ? 0 : task_user();
+    m->reserved = 0;
     m->time_ns = now_ns;
     m->tgid = id >> 32;
     m->tid = id;

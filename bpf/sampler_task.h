@@ -34,6 +34,18 @@ static __always_inline void task_read(struct task_facts *facts)
     }
 }
 
+/* The user of the current task, as in struct wire_sample. */
+static __always_inline __u32 task_user(void)
+{
+    if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_get_current_task_btf)) {
+        const struct cred *cred = bpf_get_current_task_btf()->cred;
+
+        return cred ? cred->euid.val + 1 : 0;
+    }
+    struct task_struct *task = (void *)bpf_get_current_task();
+    return BPF_CORE_READ(task, cred, euid.val) + 1;
+}
+
 /* The user registers as they were when the task entered the kernel. 0: they could be read. */
 static __always_inline int registers_of_task(struct scratch *s)
 {

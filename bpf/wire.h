@@ -147,6 +147,20 @@ struct wire_unknown {
 };
 #define WIRE_UNKNOWN_NS 250000000ull
 
+/*
+ * Whose a process was when it began its program: value of the `owners` map, key tgid. User ids are the host's. Namespaces are
+ * inode numbers, of those next below the host's; 0: it is in the host's.
+ */
+struct wire_owner {
+    PY_U64 time_ns;
+    PY_U32 uid;           /* effective */
+    PY_U32 container;     /* pid namespace, if its user namespace is the host's */
+    PY_U32 user_ns;
+    PY_U32 user_ns_owner; /* the user who made it */
+    PY_U32 login;         /* the user who has logged in, from whom it descends; 0: none, root, or not known */
+    PY_U32 reserved;
+};
+
 enum {
     WIRE_IN_KERNEL = 1, /* the CPU was in kernel mode */
     WIRE_STALE = 2,     /* the process has a newer image than its configuration */
@@ -243,9 +257,14 @@ struct wire_sample {
     PY_U32 waker_tgid, waker_tid;
     PY_U32 wait_chance; /* with which this wait has a stack: of WIRE_CHANCE_ALL */
     PY_U32 slept_ms;    /* of a wait that was met as it lasted: for how long before time_ns it had, by the scheduler's clock, or WIRE_SLEPT_UNKNOWN */
+    PY_U32 user; /* effective user id of the thread, and one, in some samples; 0: not known */
+    PY_U32 reserved;
     PY_U64 grown_start, grown_bytes; /* memory that the process was given; 0: none. `period` stands for as much, or for more */
     PY_U64 registers[WIRE_REGISTERS]; /* DWARF order */
 };
+
+/* One sample of so many shows the user; a power of two. */
+#define WIRE_USERS_SHOWN 8
 
 /*
  * Memory of a process is gone, or was moved: then the first kept_len_bytes of it lie at `moved_to`, which is else 0. Sent for
@@ -488,11 +507,12 @@ static_assert(sizeof(struct wire_process) == 160, "a map's value");
 static_assert(sizeof(struct wire_mapping) == 32, "a map's value");
 static_assert(__builtin_offsetof(struct wire_process, mapping_start) % 8 == 0, "one word with mapping_key");
 static_assert(sizeof(struct wire_unknown) == 32, "a map's value");
+static_assert(sizeof(struct wire_owner) == 32, "a map's value");
 static_assert(sizeof(struct wire_module) == 32, "a map's value");
 static_assert(sizeof(struct wire_python) == 16, "an entry");
 static_assert(sizeof(struct wire_wait) == 88, "no holes");
 static_assert(sizeof(struct wire_thread) == 160 + 16 * WIRE_WAIT_KINDS + 48 * WIRE_NEAR_SITES, "a map's value");
-static_assert(sizeof(struct wire_sample) == 232 + 8 * WIRE_REGISTERS, "no holes");
+static_assert(sizeof(struct wire_sample) == 240 + 8 * WIRE_REGISTERS, "no holes");
 static_assert(sizeof(struct wire_unmap) == 48, "no holes");
 static_assert(sizeof(struct wire_code) == 48 + 16 * WIRE_CODE_PIECES, "no holes");
 #endif

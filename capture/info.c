@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "capture/binary/modules.h"
+#include "capture/host/errand.h"
 #include "capture/host/host_check.h"
 #include "capture/host/privileges.h"
 #include "capture/process/processes.h"
@@ -117,6 +118,7 @@ struct error *info_print(bool verbose, FILE *out)
     uint64_t own_mount = procfs_namespace(getpid(), "mnt");
     uint32_t cursor = 0, found = 0;
 
+    TRY(errand_begin(privileges_drop_for_errands, true)); /* before there are threads */
     TRY(host_read(&host));
     print_host(&host, out);
     struct error *why = try_sampler(&host);
@@ -149,12 +151,15 @@ struct error *info_print(bool verbose, FILE *out)
         if (forbidden)
             fprintf(out, "Processes whose /proc/PID/maps may not be read%s: %" PRIu64 ".\n",
                     host.cap_sys_ptrace ? "" : " without CAP_SYS_PTRACE", forbidden);
+        errand_settle();
+        errand_print_late(out);
         if (!found)
             fprintf(out, "No Python process is visible%s.\n",
                     host.cap_sys_ptrace ? "" : " without CAP_SYS_PTRACE: run as root to see those of other users");
     }
     processes_destroy(processes);
     modules_destroy(modules);
+    errand_end();
     host_deinit(&host);
     return err;
 }

@@ -309,19 +309,24 @@ struct file_keys {
     struct module_key file, inode;
 };
 
-/* Asks about a file without waiting for its file system, be that in user space or far away. */
-static bool ask(int folder, const char *name, int flags, struct stat *st)
+static void take_statx(const struct statx *sx, struct stat *st)
+{
+    *st = (struct stat){
+        .st_dev = makedev(sx->stx_dev_major, sx->stx_dev_minor),
+        .st_ino = sx->stx_ino,
+        .st_size = (off_t)sx->stx_size,
+        .st_ctim = {.tv_sec = sx->stx_ctime.tv_sec, .tv_nsec = sx->stx_ctime.tv_nsec},
+    };
+}
+
+/* Asks about an open file without waiting for its file system, be that in user space or far away. */
+static bool ask(int fd, struct stat *st)
 {
     struct statx sx;
 
-    if (statx(folder, name, flags | AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_BASIC_STATS, &sx))
+    if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_BASIC_STATS, &sx))
         return false;
-    *st = (struct stat){
-        .st_dev = makedev(sx.stx_dev_major, sx.stx_dev_minor),
-        .st_ino = sx.stx_ino,
-        .st_size = (off_t)sx.stx_size,
-        .st_ctim = {.tv_sec = sx.stx_ctime.tv_sec, .tv_nsec = sx.stx_ctime.tv_nsec},
-    };
+    take_statx(&sx, st);
     return true;
 }
 
@@ -340,7 +345,7 @@ static bool is_held_unchanged(const struct module *module, const struct code_map
     struct stat st;
 
     return module->held_fd >= 0 && module->inode == mapping->inode &&
-           module->device == makedev(mapping->device_major, mapping->device_minor) && ask(module->held_fd, "", AT_EMPTY_PATH, &st) && is_unchanged(module, &st);
+           module->device == makedev(mapping->device_major, mapping->device_minor) && ask(module->held_fd, &st) && is_unchanged(module, &st);
 }
 
 /*
@@ -350,12 +355,16 @@ static bool is_held_unchanged(const struct module *module, const struct code_map
 static bool see_file(pid_t pid, const struct code_mapping *mapping, struct file_keys *keys)
 {
     struct procfs_file file = code_mapping_file(mapping);
+    struct statx sx;
     struct stat st;
     char name[96];
 
     snprintf(name, sizeof name, "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, mapping->address,
              mapping->address + mapping->length);
-    if (!ask(AT_FDCWD, name, 0, &st) || !procfs_may_be_file(&st, &file))
+    if (procfs_call_statx(pid, name, &sx))
+        return false;
+    take_statx(&sx, &st);
+    if (!procfs_may_be_file(&st, &file))
         return false;
     module_key_of_file(&st, mapping->path, &keys->file);
     module_key_of_inode(&st, &keys->inode);

@@ -44,8 +44,7 @@ struct thread_state {
 /* A job that was abandoned; it may return yet. */
 struct hang {
     const struct thread_state *thread; /* NULL: it returned */
-    uint64_t owner, until_ns;
-    uint32_t user;
+    uint64_t owner, until_ns, user;
 };
 
 struct worker {

@@ -18,7 +18,7 @@
 struct worker_job {
     struct worker_job *next; /* of the worker */
     uint64_t owner; /* a number that is never reused */
-    uint32_t user;  /* whose process the owner is */
+    uint64_t user;  /* whose process the owner is */
     uint32_t number; /* by which worker_give_up() reports it */
     bool undone;     /* of the worker: it was returned without being run */
     /* In the worker's thread. Ends early, in whatever state, once *stop is set. */

@@ -1,111 +1,237 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * One thread waits for errands. One that is late keeps its thread, which is abandoned: the next errand starts another. Each
- * thread has a struct of its own, so that an abandoned one sees that it is when its call returns, should it ever return.
- */
+/* Who asks. A helper and its place are free again when it has answered, or its socket has closed, which is when it has gone. */
 #include "capture/host/errand.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
-#include "capture/host/quiet_thread.h"
+#include "capture/host/messages.h"
+#include "capture/host/procfs_task.h"
 #include "formats/base/clock.h"
+#include "formats/base/helper_process.h"
 
-struct errand_thread {
-    pthread_t thread;
-    pthread_cond_t wake, finished;
-    struct errand *errand; /* NULL: it waits for one */
-    bool begun;            /* with the errand */
-    bool abandoned, ending;
+/* One that is late may come back, as where its process only waited for a CPU. After a while it is held up, and killed. */
+enum helper_state { HELPER_NONE, HELPER_IDLE, HELPER_BUSY, HELPER_LATE, HELPER_HELD_UP };
+struct helper {
+    enum helper_state state;
+    int socket;
+    pid_t self;    /* its own process */
+    pid_t pid;     /* for whom it works */
+    uint32_t user; /* whose that is; of one that is held up */
+    uint64_t since_ns; /* when it was late */
 };
 
-/* Bans that are remembered: more than threads can be held up at once. */
-#define BANS (4 * ERRAND_HELD_UP_MAX)
+/* Processes that were late, by what is known of them; `list` has those that are remembered, the last ones. */
+#define LATE_MAX 8
+struct late {
+    pid_t pid;
+    char comm[17];
+    uint64_t count; /* of calls */
+};
+struct lates {
+    uint64_t processes; /* how many, of those in `list` and others */
+    uint32_t count;
+    struct late list[LATE_MAX];
+};
 
-/* Whose main loop must not wait is the process. */
+/* Bans that are remembered. */
+#define BANS 32
+
+/* A process has its errands once. */
 static struct {
     atomic_bool begun;
     pthread_t owner;
-    pthread_mutex_t lock; /* of what the threads see */
-    struct errand_thread *current; /* NULL: the next errand starts one */
-    uint32_t held_up;
-    /* of the owner */
-    uint64_t allowance_ns, allowed_ns; /* of waiting in vain, and when it was last topped up */
+    pthread_mutex_t lock; /* of all that follows, but of the allowance */
+    int server_socket;
+    pid_t server;
+    struct errand_place *places;
+    struct helper helpers[ERRAND_HELPERS];
     struct {
         pid_t pid;
         uint64_t until_ns;
     } bans[BANS];
     uint32_t next_ban;
-} state = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    struct lates lates;
+    /* of the owner */
+    uint64_t allowance_ns, allowed_ns; /* of waiting in vain, and when it was last topped up */
+} state = {.lock = PTHREAD_MUTEX_INITIALIZER, .server_socket = -1};
 
-/* ---- the thread ---- */
+/* ---- who asks; under the lock ---- */
 
-static void thread_free(struct errand_thread *t)
+static void forget(struct helper *h)
 {
-    pthread_cond_destroy(&t->wake);
-    pthread_cond_destroy(&t->finished);
-    free(t);
+    close(h->socket);
+    h->state = HELPER_NONE;
 }
 
-static void *work(void *ctx)
+static pid_t process_of(pid_t pid)
 {
-    struct errand_thread *t = ctx;
+    return pid < 0 ? -pid : pid;
+}
 
-    pthread_mutex_lock(&state.lock);
-    while (!t->ending) {
-        struct errand *e = t->errand;
-        if (!e) {
-            pthread_cond_wait(&t->wake, &state.lock);
+static uint32_t user_of(pid_t pid)
+{
+    char path[32], text[1024];
+    struct procfs_uids uids;
+
+    snprintf(path, sizeof path, "/proc/%d/status", process_of(pid));
+    return procfs_read_at(AT_FDCWD, path, text, sizeof text) && procfs_parse_uids(text, &uids) ? uids.effective : UINT32_MAX;
+}
+
+static bool stat_of(pid_t pid, struct procfs_stat *out)
+{
+    char path[32], text[1024];
+
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    return procfs_read_at(AT_FDCWD, path, text, sizeof text) && procfs_parse_stat(text, out);
+}
+
+static void remember(pid_t pid)
+{
+    struct lates *l = &state.lates;
+    struct late late = {.pid = pid};
+    struct procfs_stat stat;
+    uint32_t at = 0;
+
+    if (stat_of(pid, &stat))
+        memcpy(late.comm, stat.comm, sizeof late.comm);
+    while (at < l->count && (l->list[at].pid != pid || strcmp(l->list[at].comm, late.comm)))
+        at++;
+    if (at == l->count) {
+        l->processes++;
+        if (l->count == LATE_MAX)
+            memmove(l->list, l->list + 1, --l->count * sizeof *l->list);
+        at = l->count++;
+        l->list[at] = late;
+    }
+    l->list[at].count++;
+}
+
+static void kill_helper(struct helper *h)
+{
+    const struct errand_order o = {.kind = ERRAND_ORDER_KILL, .helper = (uint32_t)(h - state.helpers)};
+
+    h->state = HELPER_HELD_UP;
+    h->user = user_of(h->pid);
+    errand_order_send(state.server_socket, &o, -1);
+    remember(process_of(h->pid));
+}
+
+/* What has become of those that were late. */
+static void collect(uint64_t time_ns)
+{
+    for (uint32_t i = 0; i < ERRAND_HELPERS; i++) {
+        struct helper *h = &state.helpers[i];
+        struct pollfd fd = {.fd = h->socket, .events = h->state == HELPER_LATE ? POLLIN : 0};
+        struct errand_order o;
+        int made;
+        if (h->state != HELPER_LATE && h->state != HELPER_HELD_UP)
             continue;
+        if (poll(&fd, 1, 0) > 0) {
+            if (h->state == HELPER_LATE && errand_order_receive(h->socket, &o, &made)) {
+                h->state = HELPER_IDLE;
+                if (made >= 0)
+                    close(made);
+            } else {
+                forget(h);
+            }
+        } else if (h->state == HELPER_LATE && time_ns - h->since_ns >= ERRAND_HELD_UP_NS) {
+            kill_helper(h);
         }
-        t->begun = true;
-        pthread_mutex_unlock(&state.lock);
-        e->run(e);
-        pthread_mutex_lock(&state.lock);
-        if (t->abandoned) {
-            state.held_up--;
-            pthread_mutex_unlock(&state.lock);
-            e->destroy(e);
-            thread_free(t);
-            return NULL;
-        }
-        t->errand = NULL;
-        pthread_cond_signal(&t->finished);
     }
-    pthread_mutex_unlock(&state.lock);
-    return NULL;
 }
 
-static struct errand_thread *start_thread(void)
+/* Makes room for a later one. */
+static void kill_oldest(void)
 {
-    struct errand_thread *t = calloc(1, sizeof *t);
-    pthread_condattr_t clock;
+    struct helper *oldest = NULL;
 
-    if (!t)
-        return NULL;
-    pthread_cond_init(&t->wake, NULL);
-    pthread_condattr_init(&clock);
-    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-    pthread_cond_init(&t->finished, &clock);
-    pthread_condattr_destroy(&clock);
-    if (quiet_thread_start(&t->thread, work, t)) {
-        thread_free(t);
-        return NULL;
+    for (uint32_t i = 0; i < ERRAND_HELPERS; i++) {
+        struct helper *h = &state.helpers[i];
+        if (h->state == HELPER_LATE && (!oldest || h->since_ns < oldest->since_ns))
+            oldest = h;
     }
-    return t;
+    if (oldest)
+        kill_helper(oldest);
 }
 
-/* ---- its owner ---- */
-
+/* Of few processes a call hangs for ever, so the user is rarely asked for. */
 static bool is_banned(pid_t pid, uint64_t time_ns)
 {
+    uint32_t held_up = 0, of_user = 0;
+
     for (uint32_t i = 0; i < BANS; i++) {
-        if (state.bans[i].pid == pid && state.bans[i].until_ns > time_ns)
+        if (pid && state.bans[i].pid == pid && state.bans[i].until_ns > time_ns)
             return true;
     }
-    return false;
+    for (uint32_t i = 0; i < ERRAND_HELPERS; i++) {
+        if (pid && state.helpers[i].state >= HELPER_LATE && state.helpers[i].pid == pid)
+            return true;
+        held_up += state.helpers[i].state == HELPER_HELD_UP;
+    }
+    uint32_t user = held_up < ERRAND_HELD_UP_OF_USER ? 0 : user_of(pid);
+    for (uint32_t i = 0; i < ERRAND_HELPERS && held_up >= ERRAND_HELD_UP_OF_USER; i++)
+        of_user += state.helpers[i].state == HELPER_HELD_UP && state.helpers[i].user == user;
+    return of_user >= ERRAND_HELD_UP_OF_USER;
+}
+
+static bool start(uint32_t number)
+{
+    struct errand_order o = {.kind = ERRAND_ORDER_START, .helper = number};
+    struct helper *h = &state.helpers[number];
+
+    bool started = errand_order_send(state.server_socket, &o, -1) && errand_order_receive(state.server_socket, &o, &h->socket);
+    h->socket = started ? helper_descriptor(h->socket) : -1;
+    if (h->socket < 0)
+        return false;
+    h->self = (pid_t)o.size;
+    h->state = HELPER_IDLE;
+    return true;
+}
+
+/* A helper that has nothing to do; a new one, if there is none. NULL: there are too many. */
+static struct helper *take_helper(pid_t pid)
+{
+    uint32_t found = ERRAND_HELPERS;
+
+    for (uint32_t i = 0; i < ERRAND_HELPERS; i++) {
+        if (state.helpers[i].state == HELPER_IDLE || (state.helpers[i].state == HELPER_NONE && found == ERRAND_HELPERS))
+            found = i;
+        if (state.helpers[i].state == HELPER_IDLE)
+            break;
+    }
+    if (found == ERRAND_HELPERS)
+        kill_oldest();
+    if (found == ERRAND_HELPERS || (state.helpers[found].state == HELPER_NONE && !start(found)))
+        return NULL;
+    state.helpers[found].state = HELPER_BUSY;
+    state.helpers[found].pid = pid;
+    return &state.helpers[found];
+}
+
+static void give_up(struct helper *h, uint64_t time_ns)
+{
+    h->state = HELPER_LATE;
+    h->since_ns = time_ns;
+    state.bans[state.next_ban].pid = h->pid;
+    state.bans[state.next_ban].until_ns = time_ns + ERRAND_BAN_NS;
+    state.next_ban = (state.next_ban + 1) % BANS;
+}
+
+/* ---- waiting ---- */
+
+static bool is_owner(void)
+{
+    return pthread_equal(state.owner, pthread_self());
 }
 
 /* How long may be waited for the next errand. */
@@ -120,101 +246,219 @@ static uint64_t patience_ns(uint64_t time_ns)
     return state.allowance_ns < ERRAND_WAIT_NS ? state.allowance_ns : ERRAND_WAIT_NS;
 }
 
-/* Under the lock. */
-static void abandon(struct errand_thread *t, pid_t pid, uint64_t waited_ns, uint64_t time_ns)
+/* Whether the helper has a CPU or waits for one: then nobody holds it up. */
+static bool is_running(const struct helper *h)
 {
-    t->abandoned = true;
-    pthread_detach(t->thread);
-    state.current = NULL;
-    state.held_up++;
-    state.allowance_ns -= waited_ns < state.allowance_ns ? waited_ns : state.allowance_ns;
-    state.bans[state.next_ban].pid = pid;
-    state.bans[state.next_ban].until_ns = time_ns + ERRAND_BAN_NS;
-    state.next_ban = (state.next_ban + 1) % BANS;
+    struct procfs_stat stat;
+
+    return stat_of(h->self, &stat) && stat.state == 'R';
 }
 
 /*
- * Under the lock. Whether the errand was done in time; else its thread is abandoned. The time is counted in steps that begin
- * anew whenever this thread runs: while the machine, or this thread, stood still the other one could not run either. Where
- * only the other one has no CPU, as when that of a virtual machine stands still, its errand has not begun.
+ * Whether the helper has answered, or ended, in time. The time is counted in steps that begin anew whenever this thread runs:
+ * while the machine, or this thread, stood still the other one could not run either. Where only the other one has no CPU, as
+ * when that of a virtual machine stands still, its errand has not begun.
  */
-static bool wait_for(struct errand_thread *t, pid_t pid, uint64_t began_ns)
+static bool wait_for(const struct helper *h, const struct errand_place *place, uint64_t wait_ns, uint64_t began_ns)
 {
-    uint64_t left_ns = patience_ns(began_ns), begin_ns = state.allowance_ns > left_ns ? state.allowance_ns - left_ns : 0;
+    bool hurries = is_owner() && wait_ns != ERRAND_WAIT_LONG_NS;
+    if (is_owner())
+        wait_ns = ERRAND_WAIT_FILE_NS;
+    uint64_t left_ns = hurries ? patience_ns(began_ns) : wait_ns, begin_ns = wait_ns, more_ns = left_ns * ERRAND_RUNNING_FACTOR;
 
-    while (t->errand) {
+    if (hurries)
+        begin_ns = state.allowance_ns > left_ns ? state.allowance_ns - left_ns : 0;
+    while (left_ns) {
         uint64_t step_ns = left_ns < ERRAND_STEP_NS ? left_ns : ERRAND_STEP_NS;
-        const struct timespec until = timespec_of_ns(now_ns() + step_ns);
-        if (pthread_cond_timedwait(&t->finished, &state.lock, &until) != ETIMEDOUT || !t->errand)
+        const struct timespec step = timespec_of_ns(step_ns);
+        struct pollfd fd = {.fd = h->socket, .events = POLLIN};
+        int n = ppoll(&fd, 1, &step, NULL);
+        if (n > 0)
+            return true;
+        if (n < 0) /* EINTR */
             continue;
-        if (!t->begun && begin_ns >= step_ns) {
+        if (!atomic_load(&place->begun) && begin_ns >= step_ns)
             begin_ns -= step_ns;
-            continue;
-        }
-        left_ns -= step_ns;
-        if (!left_ns) {
-            uint64_t time_ns = now_ns();
-            abandon(t, pid, time_ns - began_ns, time_ns);
-            return false;
-        }
+        else if (more_ns >= step_ns && is_running(h))
+            more_ns -= step_ns;
+        else
+            left_ns -= step_ns;
     }
-    return true;
+    uint64_t waited_ns = now_ns() - began_ns;
+    if (hurries)
+        state.allowance_ns -= waited_ns < state.allowance_ns ? waited_ns : state.allowance_ns;
+    return false;
 }
 
-bool errand_threads_used(void)
+/* Has a helper run it; false with errno. */
+static bool run_beside(struct helper *h, uint64_t wait_ns, errand_fn run, void *bytes, size_t size, int *fd)
 {
-    return atomic_load(&state.begun) && pthread_equal(state.owner, pthread_self());
-}
-
-bool errand_run(struct errand *e)
-{
-    if (!errand_threads_used()) {
-        e->run(e);
-        return true;
-    }
+    struct errand_order o = {.kind = ERRAND_ORDER_RUN, .run = run, .size = size};
+    struct errand_place *place = &state.places[h - state.helpers];
     uint64_t time_ns = now_ns();
-    pthread_mutex_lock(&state.lock);
-    bool possible = !is_banned(e->pid, time_ns) && state.held_up < ERRAND_HELD_UP_MAX;
-    if (possible && !state.current)
-        state.current = start_thread();
-    struct errand_thread *t = possible ? state.current : NULL;
-    if (!t) {
-        pthread_mutex_unlock(&state.lock);
-        e->destroy(e);
-        errno = EBUSY;
-        return false;
+    int made;
+
+    atomic_store(&place->begun, false);
+    memcpy(place->bytes, bytes, size);
+    bool answered = errand_order_send(h->socket, &o, fd ? *fd : -1) ? wait_for(h, place, wait_ns, time_ns) : true;
+    bool done = answered && errand_order_receive(h->socket, &o, &made);
+    if (done) {
+        memcpy(bytes, place->bytes, size);
+        if (made >= 0 && fd)
+            *fd = made;
+        else if (made >= 0)
+            close(made);
     }
-    t->errand = e;
-    t->begun = false;
-    pthread_cond_signal(&t->wake);
-    bool done = wait_for(t, e->pid, time_ns);
+    pthread_mutex_lock(&state.lock);
+    if (done)
+        h->state = HELPER_IDLE;
+    else if (answered)
+        forget(h);
+    else
+        give_up(h, now_ns());
     pthread_mutex_unlock(&state.lock);
-    if (!done)
-        errno = EBUSY;
+    errno = done ? 0 : answered ? EIO : EBUSY;
     return done;
 }
 
-void errand_threads_begin(void)
+bool errand_is_beside(void)
 {
+    return atomic_load(&state.begun);
+}
+
+static bool run_for(uint64_t wait_ns, pid_t pid, errand_fn run, void *bytes, size_t size, int *fd)
+{
+    if (!errand_is_beside()) {
+        int none = -1;
+        run(bytes, size, fd ? fd : &none);
+        return true;
+    }
+    if (size > ERRAND_BYTES) {
+        errno = E2BIG;
+        return false;
+    }
+    pthread_mutex_lock(&state.lock);
+    uint64_t time_ns = now_ns();
+    collect(time_ns);
+    struct helper *h = is_banned(pid, time_ns) ? NULL : take_helper(pid);
+    pthread_mutex_unlock(&state.lock);
+    if (h)
+        return run_beside(h, wait_ns, run, bytes, size, fd);
+    errno = EBUSY;
+    return false;
+}
+
+bool errand_run(pid_t pid, errand_fn run, void *bytes, size_t size, int *fd)
+{
+    return run_for(ERRAND_WAIT_SHORT_NS, pid, run, bytes, size, fd);
+}
+
+bool errand_run_long(pid_t pid, errand_fn run, void *bytes, size_t size, int *fd)
+{
+    return run_for(ERRAND_WAIT_LONG_NS, pid, run, bytes, size, fd);
+}
+
+uint64_t errand_cpu_ns(void)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; state.places && i < ERRAND_HELPERS; i++)
+        sum += atomic_load(&state.places[i].cpu_ns);
+    return sum;
+}
+
+static bool any_late(void)
+{
+    bool any = false;
+
+    pthread_mutex_lock(&state.lock);
+    collect(now_ns());
+    for (uint32_t i = 0; i < ERRAND_HELPERS; i++)
+        any |= state.helpers[i].state == HELPER_LATE;
+    pthread_mutex_unlock(&state.lock);
+    return any;
+}
+
+void errand_settle(void)
+{
+    /* The last look is behind the limit of who became late just now. */
+    uint64_t until_ns = now_ns() + ERRAND_HELD_UP_NS + ERRAND_STEP_NS;
+
+    while (errand_is_beside() && any_late() && now_ns() < until_ns)
+        nanosleep(&(struct timespec){.tv_nsec = ERRAND_STEP_NS}, NULL);
+}
+
+uint64_t errand_late_processes(void)
+{
+    pthread_mutex_lock(&state.lock);
+    if (errand_is_beside())
+        collect(now_ns());
+    uint64_t count = state.lates.processes;
+    pthread_mutex_unlock(&state.lock);
+    return count;
+}
+
+void errand_print_late(FILE *out)
+{
+    pthread_mutex_lock(&state.lock);
+    const struct lates l = state.lates;
+    pthread_mutex_unlock(&state.lock);
+    if (l.processes)
+        messages_write(out, "Processes that held up who read them, and how often they were left out:\n");
+    for (uint32_t i = 0; i < l.count; i++)
+        messages_write(out, "  %8d  %-16s %8" PRIu64 "\n", l.list[i].pid, l.list[i].comm, l.list[i].count);
+    if (l.processes > l.count)
+        messages_write(out, "  and %" PRIu64 " more\n", l.processes - l.count);
+}
+
+/* ---- start and end ---- */
+
+struct error *errand_begin(void (*begin)(void), bool confine)
+{
+    int ends[2];
+
+    if (errand_is_beside())
+        return NULL;
+    if (!state.places)
+        state.places = mmap(NULL, sizeof(struct errand_place) * ERRAND_HELPERS, PROT_READ | PROT_WRITE,
+                            MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (state.places == MAP_FAILED) {
+        state.places = NULL;
+        return error_os(errno, "memory for reading other processes cannot be had");
+    }
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
+        return error_os(errno, "a socket to the process that reads others cannot be made");
+    for (int i = 0; i < 2; i++)
+        ends[i] = helper_descriptor(ends[i]);
+    state.server = fork();
+    if (!state.server)
+        errand_serve(ends[1], state.places, begin, confine);
+    int why = errno;
+    close(ends[1]);
+    state.server_socket = ends[0];
+    if (state.server < 0) {
+        close(ends[0]);
+        return error_os(why, "the process that reads others cannot be started");
+    }
     state.owner = pthread_self();
     state.allowance_ns = ERRAND_WAITS_MAX_NS;
     state.allowed_ns = now_ns();
     atomic_store(&state.begun, true);
+    return NULL;
 }
 
-void errand_threads_end(void)
+void errand_end(void)
 {
+    if (!errand_is_beside())
+        return;
     atomic_store(&state.begun, false);
     pthread_mutex_lock(&state.lock);
-    struct errand_thread *t = state.current;
-    state.current = NULL;
-    if (t) {
-        t->ending = true;
-        pthread_cond_signal(&t->wake);
+    for (uint32_t i = 0; i < ERRAND_HELPERS; i++) {
+        if (state.helpers[i].state != HELPER_NONE && state.helpers[i].state != HELPER_BUSY)
+            forget(&state.helpers[i]);
     }
+    close(state.server_socket);
+    state.server_socket = -1;
     pthread_mutex_unlock(&state.lock);
-    if (t) {
-        pthread_join(t->thread, NULL);
-        thread_free(t);
-    }
+    helper_wait(state.server);
 }

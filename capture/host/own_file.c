@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "capture/host/errand.h"
 #include "capture/host/procfs.h"
 #include "capture/host/procfs_task.h"
 #include "capture/host/root.h"
@@ -68,7 +69,7 @@ static uint64_t mount_of(int fd)
     return id;
 }
 
-int own_file_open(pid_t pid, const char *name, uint32_t user)
+static int open_now(pid_t pid, const char *name, uint32_t user)
 {
     struct stat st;
     int root = root_folder(pid), folder = root < 0 ? -1 : open_path(root, "tmp", OPEN_NO_LINKS);
@@ -86,4 +87,27 @@ int own_file_open(pid_t pid, const char *name, uint32_t user)
     if (root >= 0)
         close(root);
     return open_regular_reopen(fd);
+}
+
+struct own_call {
+    pid_t pid;
+    uint32_t user;
+    char name[64];
+};
+
+static void run_open(void *bytes, size_t size, int *fd)
+{
+    const struct own_call *c = bytes;
+
+    (void)size;
+    *fd = open_now(c->pid, c->name, c->user);
+}
+
+int own_file_open(pid_t pid, const char *name, uint32_t user)
+{
+    struct own_call c = {.pid = pid, .user = user};
+    int fd = -1;
+
+    snprintf(c.name, sizeof c.name, "%s", name);
+    return errand_run(-pid, run_open, &c, sizeof c, &fd) ? fd : -1;
 }

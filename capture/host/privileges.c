@@ -234,14 +234,26 @@ bool privileges_may_give(gid_t group)
     return found;
 }
 
-void privileges_drop_to_read(void)
+static void drop_to_read(uint64_t instead_of_ptrace)
 {
     uint64_t have, keep;
 
     privileges_leave_root();
     keep = permitted(&have) ? to_read(have) : 0;
+    if (!(keep & BIT(CAP_SYS_PTRACE)))
+        keep |= have & instead_of_ptrace;
     set_capabilities(keep, keep);
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+}
+
+void privileges_drop_to_read(void)
+{
+    drop_to_read(0);
+}
+
+void privileges_drop_for_errands(void)
+{
+    drop_to_read(BIT(CAP_PERFMON));
 }
 
 void privileges_drop_all(void)

@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <linux/capability.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "capture/host/errand.h"
 #include "capture/host/procfs_calls.h"
 #include "capture/host/procfs_task.h"
 #include "capture/host/root.h"
@@ -353,21 +355,67 @@ static int open_mapped(const char *name, const struct procfs_file *file)
     return open_regular_reopen(fd);
 }
 
+/* What is asked of another process: the members of struct procfs_file, and where to look. */
+struct open_call {
+    struct procfs_file file;
+    uint8_t build_id[64];
+    pid_t root; /* 0: our own */
+    bool proof;
+    char path[PATH_MAX]; /* as much of it as is used */
+};
+
+static void run_open_mapped(void *bytes, size_t size, int *fd)
+{
+    struct open_call *c = bytes;
+
+    (void)size;
+    *fd = open_mapped(c->path, &c->file);
+}
+
+static void run_open_proven(void *bytes, size_t size, int *fd)
+{
+    struct open_call *c = bytes;
+
+    (void)size;
+    c->file.build_id = c->build_id;
+    *fd = open_proven(root_find(c->root, c->path), c->path, &c->file, c->proof);
+}
+
+static int open_by(bool (*errand)(pid_t pid, errand_fn run, void *bytes, size_t size, int *fd), pid_t pid, errand_fn run,
+                   struct open_call *c, const char *path)
+{
+    size_t len = strlen(path) + 1;
+    int fd = -1;
+
+    if (len > sizeof c->path)
+        return -1;
+    memcpy(c->path, path, len);
+    return errand(pid, run, c, offsetof(struct open_call, path) + len, &fd) ? fd : -1;
+}
+
 int procfs_open_mapping(pid_t pid, uint64_t start, uint64_t end, const char *path, const struct procfs_file *file)
 {
+    struct open_call c;
     char name[96];
     int fd = -1;
 
+    c.file = *file;
+    c.file.build_id_len = file->build_id_len < sizeof c.build_id ? file->build_id_len : 0;
+    memcpy(c.build_id, file->build_id_len ? file->build_id : c.build_id, c.file.build_id_len);
     if (end > start) {
         snprintf(name, sizeof name, "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, start, end);
-        fd = open_mapped(name, file);
+        fd = open_by(errand_run, pid, run_open_mapped, &c, name);
     }
     if (fd >= 0 || path[0] != '/')
         return fd;
-    bool closed = procfs_root_is_closed(pid), proof = closed || procfs_reads_everything() || !is_ours(pid);
-    fd = open_proven(root_find(pid, path), path, file, proof);
-    if (fd < 0 && (closed || seen_from_here(pid, path)))
-        fd = open_proven(root_find(0, path), path, file, proof);
+    bool closed = procfs_root_is_closed(pid);
+    c.proof = closed || procfs_reads_everything() || !is_ours(pid);
+    c.root = pid;
+    fd = open_by(errand_run_long, -pid, run_open_proven, &c, path);
+    if (fd < 0 && (closed || seen_from_here(pid, path))) {
+        c.root = 0;
+        fd = open_by(errand_run_long, -pid, run_open_proven, &c, path);
+    }
     return fd;
 }
 

@@ -1,133 +1,138 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An errand has a descriptor, a path and memory of its own, since it may come too late. */
+/* The bytes of an errand begin with a path, or are what is read. */
 #include "capture/host/procfs_calls.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "capture/host/errand.h"
 
-struct call_errand {
-    struct errand errand;
-    int fd;         /* closed with it; -1: none */
-    ssize_t result; /* of the call */
-    int error;
+struct path_call {
+    int result, error;
     struct stat st;
-    size_t size; /* of the path, or of what is read */
+    struct statx stx;
+    char path[PATH_MAX]; /* as much of it as is used */
+};
+
+struct read_call {
+    ssize_t result;
+    int error;
+    size_t size;
     char bytes[];
 };
 
-static struct call_errand *call_of(struct errand *e)
+static void run_open(void *bytes, size_t size, int *fd)
 {
-    return (struct call_errand *)e;
-}
+    struct path_call *c = bytes;
 
-static void destroy(struct errand *e)
-{
-    struct call_errand *c = call_of(e);
-
-    if (c->fd >= 0)
-        close(c->fd);
-    free(c);
-}
-
-static void run_open(struct errand *e)
-{
-    struct call_errand *c = call_of(e);
-
-    c->fd = open(c->bytes, O_RDONLY | O_CLOEXEC);
+    (void)size;
+    *fd = open(c->path, O_RDONLY | O_CLOEXEC);
     c->error = errno;
 }
 
-static ssize_t read_now(int fd, void *out, size_t size)
+static void run_lstat(void *bytes, size_t size, int *fd)
 {
-    ssize_t n;
+    struct path_call *c = bytes;
 
-    do
-        n = read(fd, out, size);
-    while (n < 0 && errno == EINTR);
-    return n;
-}
-
-static void run_read(struct errand *e)
-{
-    struct call_errand *c = call_of(e);
-
-    c->result = read_now(c->fd, c->bytes, c->size);
+    (void)size, (void)fd;
+    c->result = lstat(c->path, &c->st);
     c->error = errno;
 }
 
-static void run_lstat(struct errand *e)
+static void run_statx(void *bytes, size_t size, int *fd)
 {
-    struct call_errand *c = call_of(e);
+    struct path_call *c = bytes;
 
-    c->result = lstat(c->bytes, &c->st);
+    (void)size, (void)fd;
+    c->result = statx(AT_FDCWD, c->path, AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_BASIC_STATS, &c->stx);
     c->error = errno;
 }
 
-/* Runs a call with `size` bytes, which begin with a copy of `path` if that is not NULL. NULL with errno: it is not done. */
-static struct call_errand *run(pid_t pid, void (*how)(struct errand *), int fd, const char *path, size_t size)
+/* Until there is no room, or nothing more: the kernel gives a page at a time. */
+static void run_read(void *bytes, size_t size, int *fd)
 {
-    struct call_errand *c = calloc(1, sizeof *c + size);
+    struct read_call *c = bytes;
+    size_t len = 0;
+    ssize_t n = 0;
 
-    if (!c) {
-        if (fd >= 0)
-            close(fd);
-        errno = ENOMEM;
-        return NULL;
+    (void)size;
+    while (len < c->size && ((n = read(*fd, c->bytes + len, c->size - len)) > 0 || (n < 0 && errno == EINTR)))
+        len += n > 0 ? (size_t)n : 0;
+    c->result = len || n == 0 ? (ssize_t)len : -1;
+    c->error = errno;
+}
+
+/* Runs a call on a path. False with errno: it is not done. */
+static bool run_on_path(pid_t pid, errand_fn run, const char *path, struct path_call *c, int *fd)
+{
+    size_t len = strlen(path) + 1;
+
+    if (len > sizeof c->path) {
+        errno = ENAMETOOLONG;
+        return false;
     }
-    c->errand = (struct errand){pid, how, destroy};
-    c->fd = fd;
-    c->size = size;
-    if (path)
-        memcpy(c->bytes, path, size);
-    return errand_run(&c->errand) ? c : NULL;
+    c->result = -1;
+    memcpy(c->path, path, len);
+    if (!errand_run(pid, run, c, offsetof(struct path_call, path) + len, fd))
+        return false;
+    errno = c->error;
+    return true;
 }
 
 int procfs_call_open(pid_t pid, const char *path)
 {
-    if (!errand_threads_used())
-        return open(path, O_RDONLY | O_CLOEXEC);
-    struct call_errand *c = run(pid, run_open, -1, path, strlen(path) + 1);
-    if (!c)
-        return -1;
-    int fd = c->fd, error = c->error;
-    c->fd = -1;
-    destroy(&c->errand);
-    errno = error;
-    return fd;
-}
+    struct path_call c;
+    int fd = -1;
 
-ssize_t procfs_call_read(pid_t pid, int fd, void *out, size_t size)
-{
-    if (!errand_threads_used())
-        return read_now(fd, out, size);
-    int own = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-    struct call_errand *c = own < 0 ? NULL : run(pid, run_read, own, NULL, size);
-    if (!c)
-        return -1;
-    ssize_t n = c->result;
-    if (n > 0)
-        memcpy(out, c->bytes, (size_t)n);
-    int error = c->error;
-    destroy(&c->errand);
-    errno = error;
-    return n;
+    return run_on_path(pid, run_open, path, &c, &fd) ? fd : -1;
 }
 
 int procfs_call_lstat(pid_t pid, const char *path, struct stat *st)
 {
-    if (!errand_threads_used())
-        return lstat(path, st);
-    struct call_errand *c = run(pid, run_lstat, -1, path, strlen(path) + 1);
-    if (!c)
+    struct path_call c;
+
+    if (!run_on_path(pid, run_lstat, path, &c, NULL))
         return -1;
-    int result = (int)c->result, error = c->error;
-    *st = c->st;
-    destroy(&c->errand);
+    *st = c.st;
+    return c.result;
+}
+
+int procfs_call_statx(pid_t pid, const char *path, struct statx *stx)
+{
+    struct path_call c;
+
+    if (!run_on_path(pid, run_statx, path, &c, NULL))
+        return -1;
+    *stx = c.stx;
+    return c.result;
+}
+
+ssize_t procfs_call_read(pid_t pid, int fd, void *out, size_t size)
+{
+    struct read_call *c = malloc(sizeof *c + size);
+    int given = fd;
+
+    if (!c) {
+        errno = ENOMEM;
+        return -1;
+    }
+    *c = (struct read_call){.size = size};
+    if (!errand_run(pid, run_read, c, sizeof *c + size, &given)) {
+        int why = errno;
+        free(c);
+        errno = why;
+        return -1;
+    }
+    ssize_t n = c->result;
+    if (n > 0 && (size_t)n <= size)
+        memcpy(out, c->bytes, (size_t)n);
+    int error = c->error;
+    free(c);
     errno = error;
-    return result;
+    return n;
 }

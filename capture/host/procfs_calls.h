@@ -11,8 +11,10 @@
 
 /* To read. `pid`, here and below: whose file it is. */
 int procfs_call_open(pid_t pid, const char *path);
-/* Tries again after EINTR. */
+/* Reads until `out` is full, or there is no more. */
 ssize_t procfs_call_read(pid_t pid, int fd, void *out, size_t size);
 int procfs_call_lstat(pid_t pid, const char *path, struct stat *st);
+/* With AT_STATX_DONT_SYNC and AT_NO_AUTOMOUNT: STATX_BASIC_STATS. */
+int procfs_call_statx(pid_t pid, const char *path, struct statx *stx);
 
 #endif

@@ -15,11 +15,12 @@
 #include "capture/host/errand.h"
 #include "capture/host/procfs.h"
 #include "capture/host/procfs_calls.h"
+#include "capture/host/procfs_task.h"
 
 /* Threads that are tried when the first one has exited. */
 #define THREADS_TRIED_MAX 64
 
-/* PROCMAP_QUERY of linux/fs.h, since Linux 6.11. */
+/* What PROCFS_MAP_QUERY takes and gives. */
 struct map_query {
     uint64_t size, flags, address;
     uint64_t start, end, vma_flags, page_size, file_offset, inode;
@@ -27,8 +28,7 @@ struct map_query {
     uint32_t name_size, build_id_size;
     uint64_t name_address, build_id_address;
 };
-#define MAP_QUERY _IOWR('f', 17, struct map_query)
-_Static_assert(sizeof(struct map_query) == 104, "as in linux/fs.h");
+_Static_assert(sizeof(struct map_query) == _IOC_SIZE(PROCFS_MAP_QUERY), "as in linux/fs.h");
 
 /* ---- lines ---- */
 
@@ -84,28 +84,19 @@ bool procfs_parse_mapping(const char *line, size_t len_bytes, struct procfs_mapp
     return true;
 }
 
-struct query_errand {
-    struct errand errand;
-    int fd; /* its own */
+struct query_call {
     bool good;
     struct map_query query;
     uint8_t build_id[20];
 };
 
-static void run_query(struct errand *e)
+static void run_query(void *bytes, size_t size, int *fd)
 {
-    struct query_errand *q = (struct query_errand *)e;
+    struct query_call *q = bytes;
 
-    q->good = !ioctl(q->fd, MAP_QUERY, &q->query);
-}
-
-static void destroy_query(struct errand *e)
-{
-    struct query_errand *q = (struct query_errand *)e;
-
-    if (q->fd >= 0)
-        close(q->fd);
-    free(q);
+    (void)size;
+    q->query.build_id_address = (uint64_t)(uintptr_t)q->build_id;
+    q->good = !ioctl(*fd, PROCFS_MAP_QUERY, &q->query);
 }
 
 /*
@@ -114,26 +105,17 @@ static void destroy_query(struct errand *e)
  */
 static void ask_build_id(const struct procfs_maps *maps, struct procfs_mapping *m)
 {
-    struct query_errand *q = m->inode ? malloc(sizeof *q) : NULL;
+    struct query_call q = {
+        .query = {.size = sizeof q.query, .address = m->start, .build_id_size = sizeof q.build_id}};
+    int fd = maps->fd;
 
-    if (!q)
+    if (!m->inode || !errand_run(maps->pid, run_query, &q, sizeof q, &fd))
         return;
-    *q = (struct query_errand){.errand = {maps->pid, run_query, destroy_query}};
-    q->fd = fcntl(maps->fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-    q->query = (struct map_query){
-        .size = sizeof q->query,
-        .address = m->start,
-        .build_id_size = sizeof q->build_id,
-        .build_id_address = (uint64_t)(uintptr_t)q->build_id,
-    };
-    if (!errand_run(&q->errand))
-        return;
-    if (q->good && q->query.start == m->start && q->query.inode == m->inode && q->query.device_major == m->device_major &&
-        q->query.device_minor == m->device_minor && q->query.build_id_size <= sizeof m->build_id) {
-        m->build_id_len = q->query.build_id_size;
-        memcpy(m->build_id, q->build_id, sizeof m->build_id);
+    if (q.good && q.query.start == m->start && q.query.inode == m->inode && q.query.device_major == m->device_major &&
+        q.query.device_minor == m->device_minor && q.query.build_id_size <= sizeof m->build_id) {
+        m->build_id_len = q.query.build_id_size;
+        memcpy(m->build_id, q.build_id, sizeof m->build_id);
     }
-    destroy_query(&q->errand);
 }
 
 /* ---- the file ---- */
@@ -195,7 +177,7 @@ struct error *procfs_maps_open(pid_t pid, struct procfs_maps *out)
 
     out->pid = pid;
     out->fd = -1;
-    out->cut = false;
+    out->cut = out->late = false;
     out->may_read = NULL;
     out->ctx = NULL;
     snprintf(path, sizeof path, "/proc/%d/maps", pid);
@@ -238,6 +220,7 @@ static const char *next_line(struct procfs_maps *m, size_t *len_bytes)
         }
         struct error *err = fill(m, "maps");
         if (err) { /* the process has ended */
+            m->late = err->os_errno == EBUSY;
             error_destroy(err);
             m->ended = true;
         }

@@ -37,16 +37,17 @@ struct procfs_maps {
     int fd;
     bool asks_build_ids; /* the process's root may not be opened: the kernel is asked for build IDs */
     bool ended, cut;     /* all was read; or nothing more is read, because `may_read` said so */
+    bool late;           /* what was read is not all: the process holds up who reads it */
     bool skips;      /* until the end of a line */
     size_t at, len_bytes;
-    char text[2 * PATH_MAX]; /* a page of text, as the kernel gives it, and the line begun before */
+    char text[4 * PATH_MAX]; /* a few pages of text, and the line begun before */
     /* Called before each piece of `len_bytes` is used; false: no more is to be read. NULL: there is no limit. */
     bool (*may_read)(void *ctx, size_t len_bytes);
     void *ctx;
 };
 /*
  * Opens /proc/PID/maps, through another thread when the first one has exited. ERROR_NOT_FOUND when the process has
- * ended, ERROR_PERMISSION when its mappings may not be read. The caller may set may_read and ctx afterwards.
+ * ended, ERROR_PERMISSION when its mappings may not be read; with the OS's error EBUSY when the process holds up who reads them. The caller may set may_read and ctx afterwards.
  */
 struct error *procfs_maps_open(pid_t pid, struct procfs_maps *out);
 void procfs_maps_close(struct procfs_maps *m);

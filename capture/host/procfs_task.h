@@ -41,4 +41,7 @@ bool procfs_parse_uids(const char *status, struct procfs_uids *out);
 /* Reads a process's groups from that text, that of its files first, at most `max`. Returns how many. */
 size_t procfs_parse_groups(const char *status, uint32_t *groups, size_t max);
 
+/* PROCMAP_QUERY of linux/fs.h, which asks about a mapping, since Linux 6.11. */
+#define PROCFS_MAP_QUERY _IOWR('f', 17, char[104])
+
 #endif

@@ -8,20 +8,28 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "capture/host/owner.h"
 #include "formats/base/clock.h"
 #include "formats/base/map.h"
 #include "formats/base/vec.h"
 #include "formats/trace/trace.h"
 
-/* Owners that are told apart. Those beyond share one account, so that a user with many ids gains nothing. */
+/*
+ * Owners that are told apart, and of one block of ids. Those beyond share one account, or their block's, so that a user with
+ * many ids gains nothing.
+ */
 #define OWNERS_MAX 1024
+#define OWNERS_OF_BLOCK 64
 #define OWNER_OTHERS 0
+#define OWNER_NONE UINT32_MAX
+/* This part of a pool is its reserve. */
+#define RESERVE_PART 8
 
 struct limit {
-    uint64_t per_second, burst, pool; /* pool: a factor */
+    uint64_t per_second, burst, pool, first; /* pool: a factor */
 };
 static const struct limit defaults[QUOTA_COUNT] = {
-#define QUOTA(name, loss, unit, per_second, burst, pool) {per_second, burst, pool},
+#define QUOTA(name, loss, unit, per_second, burst, pool, first) {per_second, burst, pool, first},
 #include "capture/host/quotas.def"
 #undef QUOTA
 };
@@ -30,16 +38,24 @@ struct usage {
     uint64_t used, updated_ns;
 };
 
+/* Of an account, an owner or a pool: what was taken, apart from what was taken of the reserve. */
+struct usages {
+    struct usage main[QUOTA_COUNT], reserve[QUOTA_COUNT];
+};
+
 struct owner {
-    uint32_t uid;
+    uint64_t key;
+    uint32_t block;     /* index of the account of all ids of its block, OWNER_NONE: it is of none */
+    uint32_t members;   /* owners that are of this block */
     uint32_t processes; /* that count for it now */
-    struct usage usage[QUOTA_COUNT];
+    struct usages used;
 };
 
 struct account {
     bool live, named, refused_any;
     uint32_t owner; /* index in owners */
-    struct usage usage[QUOTA_COUNT];
+    struct usage usage[QUOTA_COUNT]; /* of the reserve, too */
+    uint64_t reserved[QUOTA_COUNT];  /* of what it holds: how much is of the reserve */
     uint64_t refused[QUOTA_COUNT];
 };
 
@@ -47,8 +63,8 @@ struct quotas {
     struct limit limits[QUOTA_COUNT];
     VEC(struct account) accounts; /* by slot */
     VEC(struct owner) owners;     /* the first has all that are not told apart */
-    struct map owner_index;       /* uid -> index in owners */
-    struct usage pool[QUOTA_COUNT];
+    struct map owner_index;       /* key -> index in owners */
+    struct usages pool;
     uint64_t time_ns;  /* of the latest quota_take() */
     uint64_t refusing; /* accounts with refused_any */
 };
@@ -61,7 +77,7 @@ struct error *quotas_create(struct quotas **out)
         quotas_destroy(q);
         return error_no_memory();
     }
-    q->owners.data[q->owners.count++] = (struct owner){0};
+    q->owners.data[q->owners.count++] = (struct owner){.block = OWNER_NONE};
     memcpy(q->limits, defaults, sizeof q->limits);
     *out = q;
     return NULL;
@@ -81,6 +97,7 @@ void quotas_scale(struct quotas *q, enum quota kind, uint64_t each, uint64_t poo
 {
     q->limits[kind].per_second *= each;
     q->limits[kind].burst *= each;
+    q->limits[kind].first *= each;
     q->limits[kind].pool *= pool;
 }
 
@@ -114,47 +131,93 @@ static void usage_give(struct usage *u, uint64_t amount)
     u->used -= amount < u->used ? amount : u->used;
 }
 
+/* How much of a pool is kept for what programs need first. */
+static uint64_t reserve_of(const struct limit *l)
+{
+    return l->first ? l->burst * l->pool / RESERVE_PART : 0;
+}
+
+static void leak_shared(struct usages *u, enum quota kind, const struct limit *l, uint64_t time_ns)
+{
+    leak(&u->main[kind], l->per_second * l->pool, time_ns);
+    leak(&u->reserve[kind], l->per_second * l->pool / RESERVE_PART, time_ns);
+}
+
 /* ---- owners ---- */
 
 /* An account that no process counts for, and that is empty, can serve another owner. */
 static bool owner_is_idle(const struct quotas *q, struct owner *o)
 {
-    if (o->processes)
+    if (o->processes || o->members)
         return false;
     for (uint32_t i = 0; i < QUOTA_COUNT; i++) {
-        leak(&o->usage[i], q->limits[i].per_second * q->limits[i].pool, q->time_ns);
-        if (o->usage[i].used)
+        leak_shared(&o->used, (enum quota)i, &q->limits[i], q->time_ns);
+        if (o->used.main[i].used || o->used.reserve[i].used)
             return false;
     }
     return true;
 }
 
-static uint32_t reuse_owner(struct quotas *q, uint32_t uid)
+/* The key of an account that is nobody's. */
+#define NOBODY UINT64_MAX
+
+/* Returns the place of an account that is idle, but not `keep`, and is nobody's from now on; OWNER_OTHERS: there is none. */
+static uint32_t idle_owner(struct quotas *q, uint32_t keep)
 {
     for (uint32_t i = OWNER_OTHERS + 1; i < q->owners.count; i++) {
         struct owner *o = &q->owners.data[i];
-        if (!owner_is_idle(q, o))
+        if (i == keep || !owner_is_idle(q, o))
             continue;
-        map_remove(&q->owner_index, o->uid);
-        *o = (struct owner){.uid = uid};
-        return map_set(&q->owner_index, uid, i) ? i : OWNER_OTHERS;
+        if (o->key != NOBODY)
+            map_remove(&q->owner_index, o->key);
+        if (o->block != OWNER_NONE)
+            q->owners.data[o->block].members--;
+        *o = (struct owner){.key = NOBODY, .block = OWNER_NONE};
+        return i;
     }
     return OWNER_OTHERS;
 }
 
-static uint32_t find_owner(struct quotas *q, uint32_t uid)
+/* Returns the account of `key`, a new one if need be; of none in particular where there is no room for another. */
+static uint32_t owner_account(struct quotas *q, uint64_t key, uint32_t block)
 {
-    const uint64_t *known = map_get(&q->owner_index, uid);
+    const uint64_t *known = map_get(&q->owner_index, key);
+    uint32_t index = (uint32_t)q->owners.count;
 
     if (known)
         return (uint32_t)*known;
-    if (q->owners.count >= OWNERS_MAX)
-        return reuse_owner(q, uid);
-    uint32_t index = (uint32_t)q->owners.count;
-    if (!VEC_RESERVE(&q->owners, (size_t)index + 1) || !map_set(&q->owner_index, uid, index))
-        return OWNER_OTHERS;
-    q->owners.data[q->owners.count++] = (struct owner){.uid = uid};
+    if (block != OWNER_NONE && q->owners.data[block].members >= OWNERS_OF_BLOCK)
+        return block;
+    if (index >= OWNERS_MAX)
+        index = idle_owner(q, block);
+    else if (!VEC_RESERVE(&q->owners, (size_t)index + 1))
+        index = OWNER_OTHERS;
+    if (index == OWNER_OTHERS || !map_set(&q->owner_index, key, index))
+        return block == OWNER_NONE ? OWNER_OTHERS : block;
+    q->owners.count += index == q->owners.count;
+    q->owners.data[index] = (struct owner){.key = key, .block = block};
+    if (block != OWNER_NONE)
+        q->owners.data[block].members++;
     return index;
+}
+
+static uint32_t find_owner(struct quotas *q, uint64_t key)
+{
+    uint64_t block_key = owner_block(key);
+    uint32_t block = block_key ? owner_account(q, block_key, OWNER_NONE) : OWNER_NONE;
+
+    return owner_account(q, key, block);
+}
+
+/* The accounts that a process of `owner` counts for: its owner's, and its block's. */
+#define FOR_EACH_OWNER(q, o, index)                                                        \
+    for (struct owner *o = &(q)->owners.data[index]; o;                                    \
+         o = o->block == OWNER_NONE ? NULL : &(q)->owners.data[o->block])
+
+static void count_processes(struct quotas *q, uint32_t index, bool more)
+{
+    FOR_EACH_OWNER(q, o, index)
+        o->processes += more ? 1 : UINT32_MAX;
 }
 
 /* ---- processes ---- */
@@ -164,29 +227,38 @@ static struct account *find_account(const struct quotas *q, uint32_t slot)
     return slot < q->accounts.count && q->accounts.data[slot].live ? &q->accounts.data[slot] : NULL;
 }
 
-struct error *quotas_begin(struct quotas *q, uint32_t slot, uint32_t owner, bool named)
+struct error *quotas_begin(struct quotas *q, uint32_t slot, uint64_t owner, bool named)
 {
     if (!VEC_EXTEND_ZERO(&q->accounts, (size_t)slot + 1))
         return error_no_memory();
     quotas_end(q, slot);
     struct account *a = &q->accounts.data[slot];
     *a = (struct account){.live = true, .named = named, .owner = find_owner(q, owner)};
-    q->owners.data[a->owner].processes++;
+    count_processes(q, a->owner, true);
     return NULL;
 }
 
-/* What the process holds moves with it. What it used of a rate stays with the old owner. */
-static void move_held(const struct account *a, struct owner *from, struct owner *to)
+/* What the process holds, of all accounts that `index` stands for: taken from them, or added. */
+static void move_held(struct quotas *q, const struct account *a, uint32_t index, bool add)
 {
     for (uint32_t i = 0; i < QUOTA_COUNT; i++) {
+        uint64_t reserved = a->reserved[i], rest = a->usage[i].used - reserved;
         if (defaults[i].per_second)
             continue;
-        usage_give(&from->usage[i], a->usage[i].used);
-        to->usage[i].used += a->usage[i].used;
+        FOR_EACH_OWNER(q, o, index) {
+            if (!add) {
+                usage_give(&o->used.main[i], rest);
+                usage_give(&o->used.reserve[i], reserved);
+                continue;
+            }
+            o->used.main[i].used += rest;
+            o->used.reserve[i].used += reserved;
+        }
     }
 }
 
-void quotas_set_owner(struct quotas *q, uint32_t slot, uint32_t owner, bool named)
+/* What the process holds moves with it. What it used of a rate stays with the old owner. */
+void quotas_set_owner(struct quotas *q, uint32_t slot, uint64_t owner, bool named)
 {
     struct account *a = find_account(q, slot);
 
@@ -196,10 +268,10 @@ void quotas_set_owner(struct quotas *q, uint32_t slot, uint32_t owner, bool name
     uint32_t index = find_owner(q, owner);
     if (index == a->owner)
         return;
-    struct owner *from = &q->owners.data[a->owner], *to = &q->owners.data[index];
-    move_held(a, from, to);
-    from->processes--;
-    to->processes++;
+    move_held(q, a, a->owner, false);
+    move_held(q, a, index, true);
+    count_processes(q, a->owner, false);
+    count_processes(q, index, true);
     a->owner = index;
 }
 
@@ -213,7 +285,7 @@ void quotas_end(struct quotas *q, uint32_t slot)
         if (!defaults[i].per_second)
             quota_give(q, slot, (enum quota)i, a->usage[i].used);
     }
-    q->owners.data[a->owner].processes--;
+    count_processes(q, a->owner, false);
     q->refusing -= a->refused_any;
     *a = (struct account){0};
 }
@@ -225,36 +297,63 @@ static bool fits(const struct usage *u, uint64_t amount, uint64_t limit)
     return u->used <= limit && amount <= limit - u->used;
 }
 
-/* Whether the account, its owner and the pool have room for `amount` more. */
-static bool has_room(struct quotas *q, struct account *a, enum quota kind, uint64_t amount, uint64_t time_ns)
+/*
+ * Whether an owner may take `amount` of the reserve, of which `left` is left. Half of that is for owners that have had less
+ * than one program needs first: else those who came before would leave the next one half of what they found, and so on.
+ */
+static bool fits_reserve(const struct usage *u, uint64_t amount, const struct limit *l, uint64_t left)
+{
+    uint64_t half = reserve_of(l) / 2;
+
+    return amount <= left && (fits(u, amount, l->first) || (left > half && fits(u, amount, left - half)));
+}
+
+enum room { ROOM_NONE, ROOM_MAIN, ROOM_RESERVE };
+
+/* Whether the account, its owner and the pool have room for `amount` more, and where. */
+static enum room find_room(struct quotas *q, struct account *a, enum quota kind, uint64_t amount, uint64_t time_ns)
 {
     const struct limit *l = &q->limits[kind];
-    struct usage *own = &a->usage[kind], *shared = &q->owners.data[a->owner].usage[kind], *pool = &q->pool[kind];
-    uint64_t most = l->burst * l->pool;
+    struct usage *own = &a->usage[kind], *pool = &q->pool.main[kind], *kept = &q->pool.reserve[kind];
+    uint64_t most = l->burst * l->pool, reserve = reserve_of(l);
 
     if (time_ns > q->time_ns)
         q->time_ns = time_ns;
     leak(own, l->per_second, time_ns);
-    leak(shared, l->per_second * l->pool, time_ns);
-    leak(pool, l->per_second * l->pool, time_ns);
-    uint64_t left = most > pool->used ? most - pool->used : 0;
-    return amount <= left && (a->named || (fits(own, amount, l->burst) && fits(shared, amount, left)));
+    leak_shared(&q->pool, kind, l, time_ns);
+    uint64_t used = pool->used + kept->used, left = most > used ? most - used : 0;
+    uint64_t left_kept = reserve > kept->used ? reserve - kept->used : 0;
+    if (a->named)
+        return amount <= left ? ROOM_MAIN : ROOM_NONE;
+    bool in_main = fits(own, amount, l->burst) && fits(pool, amount, most - reserve);
+    bool in_reserve = fits(own, amount, l->first);
+    FOR_EACH_OWNER(q, o, a->owner) {
+        leak_shared(&o->used, kind, l, time_ns);
+        in_main = in_main && fits(&o->used.main[kind], amount, left);
+        bool is_owner = o == &q->owners.data[a->owner];
+        in_reserve = in_reserve && (is_owner ? fits_reserve(&o->used.reserve[kind], amount, l, left_kept)
+                                             : fits(&o->used.reserve[kind], amount, left_kept));
+    }
+    return in_main ? ROOM_MAIN : in_reserve ? ROOM_RESERVE : ROOM_NONE;
 }
 
-static void use(struct quotas *q, struct account *a, enum quota kind, uint64_t amount)
+static void use(struct quotas *q, struct account *a, enum quota kind, uint64_t amount, bool of_reserve)
 {
     a->usage[kind].used += amount;
-    q->owners.data[a->owner].usage[kind].used += amount;
-    q->pool[kind].used += amount;
+    a->reserved[kind] += of_reserve && !defaults[kind].per_second ? amount : 0;
+    (of_reserve ? q->pool.reserve : q->pool.main)[kind].used += amount;
+    FOR_EACH_OWNER(q, o, a->owner)
+        (of_reserve ? o->used.reserve : o->used.main)[kind].used += amount;
 }
 
 bool quota_try(struct quotas *q, uint32_t slot, enum quota kind, uint64_t amount, uint64_t time_ns)
 {
     struct account *a = find_account(q, slot);
 
-    if (!a || !has_room(q, a, kind, amount, time_ns))
+    enum room room = a ? find_room(q, a, kind, amount, time_ns) : ROOM_NONE;
+    if (room == ROOM_NONE)
         return false;
-    use(q, a, kind, amount);
+    use(q, a, kind, amount, room == ROOM_RESERVE);
     return true;
 }
 
@@ -272,9 +371,9 @@ bool quota_owe(struct quotas *q, uint32_t slot, enum quota kind, uint64_t amount
 
     if (!a)
         return false;
-    bool room = has_room(q, a, kind, amount, time_ns);
-    use(q, a, kind, amount);
-    return room;
+    enum room room = find_room(q, a, kind, amount, time_ns);
+    use(q, a, kind, amount, room == ROOM_RESERVE);
+    return room != ROOM_NONE;
 }
 
 void quota_give(struct quotas *q, uint32_t slot, enum quota kind, uint64_t amount)
@@ -283,9 +382,15 @@ void quota_give(struct quotas *q, uint32_t slot, enum quota kind, uint64_t amoun
 
     if (!a)
         return;
+    uint64_t reserved = amount < a->reserved[kind] ? amount : a->reserved[kind];
     usage_give(&a->usage[kind], amount);
-    usage_give(&q->owners.data[a->owner].usage[kind], amount);
-    usage_give(&q->pool[kind], amount);
+    a->reserved[kind] -= reserved;
+    usage_give(&q->pool.reserve[kind], reserved);
+    usage_give(&q->pool.main[kind], amount - reserved);
+    FOR_EACH_OWNER(q, o, a->owner) {
+        usage_give(&o->used.reserve[kind], reserved);
+        usage_give(&o->used.main[kind], amount - reserved);
+    }
 }
 
 void quota_refuse(struct quotas *q, uint32_t slot, enum quota kind, uint64_t count)
@@ -324,7 +429,7 @@ bool quotas_any_refused(const struct quotas *q)
 const char *quota_name(enum quota kind)
 {
     static const char *const names[QUOTA_COUNT] = {
-#define QUOTA(name, loss, unit, per_second, burst, pool) #name,
+#define QUOTA(name, loss, unit, per_second, burst, pool, first) #name,
 #include "capture/host/quotas.def"
 #undef QUOTA
     };
@@ -335,7 +440,7 @@ const char *quota_name(enum quota kind)
 uint32_t quota_loss(enum quota kind)
 {
     static const uint32_t losses[QUOTA_COUNT] = {
-#define QUOTA(name, loss, unit, per_second, burst, pool) LOSS_##loss,
+#define QUOTA(name, loss, unit, per_second, burst, pool, first) LOSS_##loss,
 #include "capture/host/quotas.def"
 #undef QUOTA
     };
@@ -346,7 +451,7 @@ uint32_t quota_loss(enum quota kind)
 const char *quota_unit(enum quota kind)
 {
     static const char *const units[QUOTA_COUNT] = {
-#define QUOTA(name, loss, unit, per_second, burst, pool) unit,
+#define QUOTA(name, loss, unit, per_second, burst, pool, first) unit,
 #include "capture/host/quotas.def"
 #undef QUOTA
     };

@@ -4,10 +4,15 @@
  * anything. A quota is a leaky bucket for each process and each kind of work (quotas.def).
  * Three limits hold at once:
  *   - the process's own burst;
- *   - its owner's share: the processes of one user may together use as much of the pool as
- *     the others leave free, so one hostile user gets at most half, two a third each;
+ *   - its owner's share: the processes of one owner (owner.h) may together use as much of the
+ *     pool as the others leave free, so one hostile owner gets at most half, two a third each;
+ *     the same holds for all ids of one block together;
  *   - the pool of all processes. Processes that the user named (-p, a command) are held by
  *     this one only.
+ * The last eighth of the pool is a reserve: it goes only to processes that have taken less than
+ * `first`, as those have that just begin. Half of it is shared among owners in the same way, the
+ * other half goes to owners that have had less than `first` of it. So a new program finds what
+ * it needs, whatever others have taken for how long.
  * Processes are known by their slot (process.h). Nothing here allocates while it decides.
  */
 #ifndef CAPTURE_HOST_QUOTAS_H
@@ -19,7 +24,7 @@
 #include "formats/base/err.h"
 
 enum quota {
-#define QUOTA(name, loss, unit, per_second, burst, pool) QUOTA_##name,
+#define QUOTA(name, loss, unit, per_second, burst, pool, first) QUOTA_##name,
 #include "capture/host/quotas.def"
 #undef QUOTA
     QUOTA_COUNT,
@@ -36,13 +41,10 @@ void quotas_scale(struct quotas *q, enum quota kind, uint64_t each, uint64_t poo
 /* Returns how much of a kind all processes together may have at once. */
 uint64_t quotas_pool(const struct quotas *q, enum quota kind);
 
-/*
- * Begins with a new process in this slot. `owner` is its user id; the children of a process that changed its user count
- * for the old one until they are read from /proc. `named`: the user asked for this process.
- */
-struct error *quotas_begin(struct quotas *q, uint32_t slot, uint32_t owner, bool named);
+/* Begins with a new process in this slot. `owner` is as owner_key() says. `named`: the user asked for this process. */
+struct error *quotas_begin(struct quotas *q, uint32_t slot, uint64_t owner, bool named);
 /* The process's owner or scope became known or changed. */
-void quotas_set_owner(struct quotas *q, uint32_t slot, uint32_t owner, bool named);
+void quotas_set_owner(struct quotas *q, uint32_t slot, uint64_t owner, bool named);
 /* The process is dropped: gives back what it holds. Read its refusals before. */
 void quotas_end(struct quotas *q, uint32_t slot);
 

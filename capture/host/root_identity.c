@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "capture/host/procfs.h"
+#include "capture/host/procfs_calls.h"
 
 bool root_identify(pid_t pid, struct root_identity *out)
 {
@@ -13,7 +14,7 @@ bool root_identify(pid_t pid, struct root_identity *out)
     struct stat st;
 
     snprintf(path, sizeof path, "/proc/%d/root/.", pid);
-    if (stat(path, &st))
+    if (procfs_call_lstat(-pid, path, &st))
         return false;
     *out = (struct root_identity){procfs_namespace(pid, "mnt"), st.st_dev, st.st_ino};
     return out->mount_namespace != 0;

@@ -11,11 +11,14 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <linux/nsfs.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
+
+#include "capture/host/procfs_task.h"
 
 /* Calls that all processes make, whatever their arguments. */
 static const int common[] = {
@@ -49,8 +52,13 @@ static const int reader[] = {
     SCMP_SYS(timerfd_create), SCMP_SYS(timerfd_settime), SCMP_SYS(pipe2), SCMP_SYS(signalfd4), SCMP_SYS(sigaltstack),
     /* itself */
     SCMP_SYS(getppid), SCMP_SYS(getrusage), SCMP_SYS(getrlimit), SCMP_SYS(uname), SCMP_SYS(sysinfo), SCMP_SYS(times),
-    /* other processes: read, and waited for */
-    SCMP_SYS(process_vm_readv), SCMP_SYS(pidfd_open), SCMP_SYS(wait4), SCMP_SYS(waitid),
+    /* other processes: read, also by one that is asked to (errand.h), and waited for */
+    SCMP_SYS(process_vm_readv), SCMP_SYS(sendmsg), SCMP_SYS(recvmsg), SCMP_SYS(pidfd_open), SCMP_SYS(wait4), SCMP_SYS(waitid),
+};
+
+/* And of those that read for it: the server forks helpers, and kills them; between all of them descriptors are passed. */
+static const int errands[] = {
+    SCMP_SYS(clone), SCMP_SYS(kill), SCMP_SYS(socketpair),
 };
 
 /* Those of the writer. Where it may open files is for Landlock and the files' permissions to say. */
@@ -104,6 +112,9 @@ static const struct allowed reader_if[] = {
     {SCMP_SYS(ioctl), 1, UINT32_MAX, PERF_EVENT_IOC_RESET},
     {SCMP_SYS(ioctl), 1, UINT32_MAX, PERF_EVENT_IOC_PERIOD},
     {SCMP_SYS(ioctl), 1, UINT32_MAX, TIOCGWINSZ},
+    {SCMP_SYS(ioctl), 1, UINT32_MAX, NS_GET_PARENT},
+    {SCMP_SYS(ioctl), 1, UINT32_MAX, NS_GET_USERNS},
+    {SCMP_SYS(ioctl), 1, UINT32_MAX, NS_GET_OWNER_UID},
 };
 
 static int allow_calls(scmp_filter_ctx ctx, const int *calls, size_t count)
@@ -186,6 +197,20 @@ struct error *sandbox_enter_reader(pid_t command)
         return error_no_memory();
     int e = allow_common(ctx);
     return end(ctx, e ? e : allow_reader(ctx, command));
+}
+
+struct error *sandbox_enter_errands(void)
+{
+    scmp_filter_ctx ctx = begin();
+
+    if (!ctx)
+        return error_no_memory();
+    int e = allow_common(ctx);
+    if (!e)
+        e = ALLOW_CALLS(ctx, errands);
+    if (!e)
+        e = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1, SCMP_A1_32(SCMP_CMP_EQ, PROCFS_MAP_QUERY));
+    return end(ctx, e ? e : allow_reader(ctx, -1));
 }
 
 struct error *sandbox_enter_writer(void)

@@ -23,6 +23,8 @@
  * no_new_privs.
  */
 struct error *sandbox_enter_reader(pid_t command);
+/* Installs the filter of the processes that read for the reader (capture/host/errand.h). Needs no_new_privs. */
+struct error *sandbox_enter_errands(void);
 /* Installs the filter of the writer (capture/output/output_server.h): files and little else. Needs no_new_privs. */
 struct error *sandbox_enter_writer(void);
 /* Installs the filter of a helper that only passes on what it is told: nothing can be opened. Needs no_new_privs. */

@@ -22,6 +22,7 @@
 static struct {
     atomic_bool for_command;
     _Atomic uint64_t told_ns; /* when the end was asked for; 0: not yet */
+    atomic_bool started;
     bool gave_up;
     bool ignored[NSIG]; /* when pycap started: a shell's background job, and what it starts */
     int signal_fd, event_fd;
@@ -43,6 +44,19 @@ static _Noreturn void die(int number)
     _exit(128 + number);
 }
 
+/* Where the main thread does not come to its loop. */
+static void end_start(int number)
+{
+    for (uint64_t until_ns = now_ns() + INTERRUPT_START_NS; !atomic_load(&state.started);) {
+        if (now_ns() >= until_ns) {
+            if (!state.ignored[number])
+                die(number);
+            return;
+        }
+        nanosleep(&(struct timespec){.tv_nsec = 10 * NS_PER_MS}, NULL);
+    }
+}
+
 static void *receive(void *ctx)
 {
     struct signalfd_siginfo info;
@@ -57,10 +71,12 @@ static void *receive(void *ctx)
         if (number == SIGINT && info.ssi_code == SI_KERNEL && atomic_exchange(&state.for_command, false))
             continue; /* it went to the command too, whose end is still recorded */
         uint64_t told_ns = atomic_load(&state.told_ns);
-        if (!told_ns)
+        if (!told_ns) {
             interrupt_tell();
-        else if (now_ns() - told_ns >= INTERRUPT_AGAIN_NS && !state.ignored[number])
+            end_start(number);
+        } else if (now_ns() - told_ns >= INTERRUPT_AGAIN_NS && !state.ignored[number]) {
             die(number);
+        }
     }
     return NULL;
 }
@@ -102,6 +118,11 @@ struct error *interrupt_init(void (*begin)(void), bool command)
     return start_thread();
 }
 
+void interrupt_started(void)
+{
+    atomic_store(&state.started, true);
+}
+
 void interrupt_command_ended(void)
 {
     atomic_store(&state.for_command, false);
@@ -138,8 +159,10 @@ bool interrupt_wait(int fd, short events, uint64_t grace_ns)
         uint64_t now = now_ns();
         bool told = interrupt_told();
         struct pollfd fds[] = {{.fd = fd, .events = events}, {.fd = told ? -1 : state.event_fd, .events = POLLIN}};
-        if (told && !until)
+        if (told && !until) {
             until = now + grace_ns;
+            interrupt_started(); /* it is heeded */
+        }
         const struct timespec wait = timespec_of_ns(until > now ? until - now : 0);
         int n = ppoll(fds, 2, told ? &wait : NULL, NULL);
         if (fds[0].revents || (n < 0 && errno != EINTR))

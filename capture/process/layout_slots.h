@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sampler has room for so many layouts of CPython's objects at once. Processes with equal ones share a slot; one that
+ * The sampler has room for so many layouts of CPython's objects at once. Processes with equal ones share a slot. Each row of
+ * versions.def has a slot of its own, which no other layout gets: a known version always has a place. Of the others, one that
  * no process has any more can be given to another layout. A layout comes from a file that anybody may have made up, so the one
  * that brings a new one takes it from its quota.
  */
@@ -21,16 +22,19 @@ struct layout_slot {
     uint32_t holders;     /* processes */
     uint32_t payer;       /* slot of the one of them whose quota it counts for */
     uint64_t released_ns; /* when the last one left it */
+    bool of_row;          /* it is kept for a row of versions.def, and nobody pays for it */
+    bool given;           /* likewise, the sampler has it */
 };
 
 /* {0} is empty. */
 struct layout_slots {
     struct layout_slot all[LAYOUT_SLOTS_MAX];
+    bool begun;           /* the slots of rows are set */
     uint64_t released_ns; /* when the last holder of one left it, or who pays for it, of the newest; 0: none was left */
 };
 
 /*
- * Returns the index of the layout, of which the process in `slot` becomes a holder. `*fresh`: the sampler does not have it there
+ * `layout` is as py_layout_of_walk() leaves it. Returns the index of the layout, of which the process in `slot` becomes a holder. `*fresh`: the sampler does not have it there
  * yet. LAYOUT_NONE: there is no room, or the process's quota has none. The caller counts that.
  */
 uint32_t layout_slots_take(struct layout_slots *l, struct quotas *quotas, uint32_t slot, const struct py_layout *layout,

@@ -101,7 +101,7 @@ struct thread *process_find_thread(struct process *p, uint32_t tid)
 struct module_asker process_asker(const struct process *p, struct quotas *quotas)
 {
     return (struct module_asker){
-        .pid = (pid_t)p->tgid, .life = p->life, .user = p->uid, .slot = p->slot, .quotas = quotas};
+        .pid = (pid_t)p->tgid, .life = p->life, .user = p->owner, .slot = p->slot, .quotas = quotas};
 }
 
 struct thread *process_thread(struct process *p, uint32_t tid)

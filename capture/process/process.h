@@ -14,6 +14,7 @@
 #include "bpf/wire.h"
 #include "capture/binary/code_mappings.h"
 #include "capture/binary/modules.h"
+#include "capture/host/owner.h"
 #include "formats/base/map.h"
 #include "formats/base/vec.h"
 #include "formats/cpython/thread_name.h"
@@ -41,7 +42,12 @@ struct process {
     uint64_t life; /* its number: no other process had or will have it */
     uint32_t slot; /* its index in arrays by process, from 0; reused once this process is dropped */
     uint32_t tgid, parent_tgid, ns_tgid;
-    uint32_t uid;               /* effective: as /proc said, else its parent's; owner of its quotas (quotas.h) */
+    struct owner_facts owner_facts; /* as the sampler or /proc said, else its parent's */
+    uint64_t owner;             /* of its quotas (owner.h), by these */
+    bool owner_asked;           /* while that is the unknown: it was tried to find out */
+    uint32_t shown_user;        /* wire_sample.user of its latest sample that had one; 0: none had */
+    uint64_t owner_due_ns;      /* not to be asked again before, though samples show another user */
+    uint64_t root_due_ns;       /* likewise, while it is root of the host: whether it still is */
     uint64_t start_boottime_ns; /* 0: not known yet */
     uint64_t exec_generation;
     bool bound;                 /* the two members above come from a sample */
@@ -56,6 +62,8 @@ struct process {
     bool passes;                /* it passed the filter when that was last applied */
     bool selected;              /* in_scope and passes: sampled if it is Python */
     bool forbidden;             /* its mappings may not be read: those from before the capture are unknown */
+    bool held_up;               /* neither could they, since it was late; they are asked for again, at again_ns, */
+    uint64_t again_ns, wait_ns; /* and if it is late again, after twice as long */
     bool leader_exited;         /* its first thread has ended; others may still run */
     uint64_t ended_ns;          /* 0: it lives */
     struct code_mappings mappings; /* executable ones as they are now; shared with its parent until one changes */

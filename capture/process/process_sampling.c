@@ -9,6 +9,7 @@
 #include <xxhash.h>
 
 #include "formats/base/clock.h"
+#include "formats/cpython/layout_find.h"
 
 /* How long a sample that is being taken may still read a place that was given back. */
 #define GRACE_NS (50 * NS_PER_MS)
@@ -454,20 +455,21 @@ static void leave_layout(struct process_sampling *s, struct sampled_mappings *no
 /* Has the sampler know the layout of the process's interpreter. `*full`: it has no room for another one. */
 static struct error *set_layout(struct process_sampling *s, struct process *p, uint32_t *index, bool *full)
 {
-    const struct py_layout *layout = &p->python->python.layout;
+    struct py_layout layout = p->python->python.layout;
     struct sampled_mappings *note = note_of(s, p);
     bool fresh = false;
 
+    py_layout_of_walk(&layout);
     if (!note)
         return error_no_memory();
-    if (!note->layout || memcmp(&s->layouts.all[note->layout - 1].layout, layout, sizeof *layout)) {
+    if (!note->layout || memcmp(&s->layouts.all[note->layout - 1].layout, &layout, sizeof layout)) {
         leave_layout(s, note);
-        uint32_t found = layout_slots_take(&s->layouts, s->quotas, p->slot, layout, now_ns(), &fresh);
+        uint32_t found = layout_slots_take(&s->layouts, s->quotas, p->slot, &layout, now_ns(), &fresh);
         *full = found == LAYOUT_NONE;
         note->layout = *full ? 0 : found + 1;
     }
     *index = *full ? 0 : note->layout - 1;
-    return fresh && !*full ? sampler_set_layout(s->sampler, *index, layout) : NULL;
+    return fresh && !*full ? sampler_set_layout(s->sampler, *index, &layout) : NULL;
 }
 
 /* ---- the process's configuration ---- */

@@ -15,6 +15,7 @@ struct error *processes_create(const struct processes_options *options, struct m
         return error_no_memory();
     p->options = *options;
     p->modules = modules;
+    owner_host_read(&p->host);
     struct error *err = quotas_create(&p->quotas);
     if (err) {
         free(p);
@@ -112,7 +113,7 @@ static struct error *begin_slot(struct processes *p, struct process *process)
 {
     if (!take_slot(p, &process->slot))
         return error_no_memory();
-    struct error *err = quotas_begin(p->quotas, process->slot, process->uid, false);
+    struct error *err = quotas_begin(p->quotas, process->slot, process->owner, false);
     if (err)
         p->free_slots.data[p->free_slots.count++] = process->slot;
     return err;
@@ -128,6 +129,8 @@ struct error *processes_begin(struct processes *p, uint32_t tgid, uint64_t time_
     if (!process)
         return error_no_memory();
     process->life = ++p->lives;
+    process->owner_facts.uid = PROCFS_UID_UNKNOWN;
+    process->owner = owner_unknown();
     process->tgid = tgid;
     process->since_ns = process->read_ns = time_ns;
     process->begun_ns = now_ns();
@@ -147,10 +150,11 @@ struct error *processes_begin(struct processes *p, uint32_t tgid, uint64_t time_
     return NULL;
 }
 
-void processes_set_owner(struct processes *p, struct process *process, uint32_t uid)
+void processes_set_owner(struct processes *p, struct process *process, const struct owner_facts *facts)
 {
-    process->uid = uid;
-    quotas_set_owner(p->quotas, process->slot, uid, process->in_scope && !p->options.whole_host);
+    process->owner_facts = *facts;
+    process->owner = owner_key(facts);
+    quotas_set_owner(p->quotas, process->slot, process->owner, process->in_scope && !p->options.whole_host);
 }
 
 bool processes_wants(const struct processes *p, const struct process *process)

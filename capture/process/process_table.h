@@ -75,6 +75,7 @@ struct processes {
     struct process_sampling sampling;
     struct code_pool code_pool; /* of the mappings of all processes */
     struct quotas *quotas; /* by process->slot */
+    struct owner_host host;
     struct map by_tgid; /* -> index of live */
     VEC(struct process *) live;
     uint64_t lives;            /* processes that there have been */
@@ -107,8 +108,8 @@ struct process *processes_next(struct processes *p, uint32_t *cursor);
  * The table owns `*out`.
  */
 struct error *processes_begin(struct processes *p, uint32_t tgid, uint64_t time_ns, struct process **out);
-/* Sets the user whose quotas the process's are part of. Call after process_select(), by which quotas differ, too. */
-void processes_set_owner(struct processes *p, struct process *process, uint32_t uid);
+/* Sets whose quotas the process's are part of. Call after process_select(), by which quotas differ, too. */
+void processes_set_owner(struct processes *p, struct process *process, const struct owner_facts *facts);
 /* Takes a process out of the table, and frees it. */
 void processes_drop(struct processes *p, struct process *process, uint64_t time_ns);
 /*

@@ -43,6 +43,66 @@ static void inherit(struct process *child, const struct process *parent, uint64_
     code_mappings_share(&child->mappings, &parent->mappings, time_ns);
 }
 
+/* ---- whose a process is ---- */
+
+/* How often may be asked whose a process is, of which samples show ever other users. */
+#define OWNER_AGAIN_NS (100 * NS_PER_MS)
+
+/*
+ * A child is whose its parent is, except that one of root's may become anybody's before it shows: until that is known, nobody
+ * pays for it in particular.
+ */
+static void inherit_owner(struct processes *p, struct process *child, const struct process *parent)
+{
+    const struct owner_facts unknown = {.uid = PROCFS_UID_UNKNOWN};
+
+    processes_set_owner(p, child, parent && !owner_is_root(parent->owner) ? &parent->owner_facts : &unknown);
+}
+
+/* Finds out whose a process is, if that is unknown: by what the sampler noted when the program began, else by /proc. */
+static void find_owner(struct processes *p, struct process *process)
+{
+    struct wire_owner noted;
+
+    if (process->owner_asked || process->owner != owner_unknown())
+        return;
+    process->owner_asked = true;
+    /* One that was noted before the process began here is of the program before. */
+    if (p->sampling.sampler && sampler_get_owner(p->sampling.sampler, process->tgid, &noted) &&
+        noted.time_ns >= process->since_ns) {
+        const struct owner_facts facts = {noted.uid, noted.container, noted.user_ns, noted.user_ns_owner,
+                                          noted.login};
+        processes_set_owner(p, process, &facts);
+    } else {
+        processes_read_owner(p, process);
+    }
+}
+
+/* No sample shows what becomes of root's programs that are not sampled: so it is asked when they cost something, now and then. */
+static void doubt_root(struct processes *p, struct process *process, uint64_t time_ns)
+{
+    if (!owner_is_root(process->owner) || time_ns < process->root_due_ns)
+        return;
+    process->root_due_ns = time_ns + OWNER_AGAIN_NS;
+    processes_read_owner(p, process);
+}
+
+/* A sample shows the user of its thread: servers give up their rights without exec. */
+static void see_user(struct processes *p, struct process *process, const struct wire_sample *s)
+{
+    bool is_new = s->user && s->user != process->shown_user;
+
+    find_owner(p, process);
+    if (!is_new || (process->shown_user && s->time_ns < process->owner_due_ns))
+        return;
+    process->shown_user = s->user;
+    process->owner_due_ns = s->time_ns + OWNER_AGAIN_NS;
+    if (s->user - 1 == process->owner_facts.uid || processes_read_owner(p, process))
+        return;
+    if (owner_is_root(process->owner))
+        inherit_owner(p, process, NULL);
+}
+
 /* Returns 0 where it is unknown. */
 static uint64_t generation_of(const struct process *process)
 {
@@ -66,7 +126,7 @@ static struct error *on_fork(struct processes *p, const struct sideband_event *e
     child->parent_tgid = e->parent_tgid;
     /* A child has the name and cgroup of its parent, so the filter's answer is the same. */
     process_select(child, true, parent ? parent->passes : filter_passes(p->options.filter, e->tgid, ""));
-    processes_set_owner(p, child, parent ? parent->uid : PROCFS_UID_UNKNOWN);
+    inherit_owner(p, child, parent);
     if (!parent)
         return NULL;
     inherit(child, parent, e->time_ns);
@@ -87,7 +147,7 @@ static struct error *on_exec(struct processes *p, const struct sideband_event *e
     if (!old && !p->options.whole_host)
         return NULL;
     bool in_scope = old ? old->in_scope : true;
-    uint32_t parent = old ? old->parent_tgid : 0, uid = old ? old->uid : PROCFS_UID_UNKNOWN;
+    uint32_t parent = old ? old->parent_tgid : 0;
     /* Where events were lost since, it may be another process, or its second exec. */
     uint64_t generation = old && old->begun_ns > p->lost_ns ? generation_of(old) : 0;
 
@@ -97,7 +157,9 @@ static struct error *on_exec(struct processes *p, const struct sideband_event *e
     process->expected_generation = generation ? generation + 1 : 0;
     snprintf(process->comm, sizeof process->comm, "%.16s", e->text);
     process_select(process, in_scope, in_scope && filter_passes(p->options.filter, e->tgid, process->comm));
-    processes_set_owner(p, process, uid);
+    inherit_owner(p, process, NULL);
+    find_owner(p, process);
+    process->root_due_ns = e->time_ns + OWNER_AGAIN_NS;
     if (!p->options.whole_host)
         p->counts.loaded_ns = e->time_ns;
     return p->options.include_non_python ? processes_configure(p, process) : NULL;
@@ -133,6 +195,8 @@ static struct error *on_mmap(struct processes *p, const struct sideband_event *e
     };
     if (processes_has_mapping(process, &mapping))
         return NULL;
+    find_owner(p, process);
+    doubt_root(p, process, e->time_ns);
     return quota_take(p->quotas, process->slot, QUOTA_mappings, 1, e->time_ns) ? processes_map(p, process, &mapping)
                                                                                : processes_refuse_mapping(p, process, &mapping);
 }
@@ -300,6 +364,8 @@ struct error *processes_of_sample(struct processes *p, const struct wire_sample 
     }
     if (process && process->selected && (p->lost_ns || process->unsure))
         TRY(processes_recheck(p, process, s->time_ns));
+    if (process)
+        see_user(p, process, s);
     if (process && !process->bound) {
         process->bound = true;
         process->start_boottime_ns = s->start_boottime_ns;
@@ -309,8 +375,25 @@ struct error *processes_of_sample(struct processes *p, const struct wire_sample 
     return NULL;
 }
 
+/* Asks a process again that was late: a wait of 50 ms at most (errand.h), once in a second. */
+static struct error *ask_again(struct processes *p, uint64_t time_ns)
+{
+    for (size_t i = 0; i < p->live.count; i++) {
+        struct process *process = p->live.data[i];
+        if (!process->held_up || process->ended_ns || !process->selected || time_ns < process->again_ns)
+            continue;
+        TRY(processes_read_mappings(p, process, time_ns));
+        if (process->held_up)
+            break;
+        if (p->options.include_non_python || process_has_python(process))
+            TRY(processes_configure(p, process));
+    }
+    return NULL;
+}
+
 struct error *processes_reap(struct processes *p, uint64_t time_ns)
 {
+    TRY(ask_again(p, time_ns));
     /* No event reports a move into another cgroup. */
     if (p->options.filter && p->options.filter->cgroups.count && time_ns - p->filtered_ns > FILTER_AGAIN_NS) {
         p->filtered_ns = time_ns;

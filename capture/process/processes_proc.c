@@ -2,6 +2,7 @@
 /* A process may end while its files in /proc are read: no read treats that as an error. */
 #include "capture/process/processes_proc.h"
 
+#include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -15,6 +16,9 @@
  * are read in slices while it records (processes_rescan.h), or when they are sampled.
  */
 #define SCAN_NS NS_PER_S
+/* When a process that was late is asked again, and at most how long after it was late once more. */
+#define AGAIN_FIRST_NS NS_PER_S
+#define AGAIN_MAX_NS (30 * NS_PER_S)
 
 struct reading {
     struct processes *all;
@@ -61,6 +65,26 @@ struct error *processes_add_mappings(struct processes *p, struct process *proces
     return NULL;
 }
 
+static void set_owner(struct processes *p, struct process *process, const struct procfs_status *status)
+{
+    struct owner_facts facts = {.uid = status->uid};
+
+    owner_read(&p->host, (pid_t)process->tgid, &facts);
+    processes_set_owner(p, process, &facts);
+}
+
+bool processes_read_owner(struct processes *p, struct process *process)
+{
+    struct procfs_status status;
+    struct error *err = procfs_status((pid_t)process->tgid, &status);
+    bool found = !err;
+
+    error_destroy(err);
+    if (found)
+        set_owner(p, process, &status);
+    return found;
+}
+
 /* Sets what /proc says of a process that is new in the table. */
 static void describe(struct processes *p, struct process *process, const struct procfs_status *status, bool in_scope,
                      bool passes)
@@ -71,19 +95,29 @@ static void describe(struct processes *p, struct process *process, const struct 
     process->ns_tgid = status->ns_tgid;
     memcpy(process->comm, status->comm, sizeof process->comm);
     process_select(process, in_scope, passes);
-    processes_set_owner(p, process, status->uid);
+    set_owner(p, process, status);
 }
 
-/* Opens what a process has mapped; false where that is forbidden: the side-band reports what it maps from now on. */
-static struct error *open_maps(uint32_t tgid, struct procfs_maps *maps, bool *allowed)
+/* Opens what a process has mapped. Where that is forbidden or late the side-band reports what it maps from now on. */
+static struct error *open_maps(uint32_t tgid, struct procfs_maps *maps)
 {
     struct error *err = procfs_maps_open((pid_t)tgid, maps);
 
-    *allowed = !err || err->code != ERROR_PERMISSION;
-    if (*allowed)
+    maps->late = err && err->os_errno == EBUSY;
+    if (!err || (err->code != ERROR_PERMISSION && !maps->late))
         return err;
     error_destroy(err);
     return NULL;
+}
+
+/* Whether all that the process has mapped is known now. */
+static void set_held_up(struct process *process, bool late)
+{
+    uint64_t next_ns = process->wait_ns ? 2 * process->wait_ns : AGAIN_FIRST_NS;
+
+    process->held_up = late;
+    process->wait_ns = !late ? 0 : next_ns < AGAIN_MAX_NS ? next_ns : AGAIN_MAX_NS;
+    process->again_ns = now_ns() + process->wait_ns;
 }
 
 /* A child of a process that the user asked for, whose fork may be among the events that were lost. */
@@ -104,10 +138,11 @@ static struct error *put(struct processes *p, uint32_t tgid, const struct procfs
 
     TRY(processes_begin(p, tgid, time_ns, &process));
     describe(p, process, status, in_scope, maps);
-    process->forbidden = maps && maps->fd < 0 && !maps->ended; /* those of a kernel thread or zombie are empty */
+    process->forbidden = maps && maps->fd < 0 && !maps->ended && !maps->late; /* those of a kernel thread or zombie are empty */
     p->counts.forbidden += process->forbidden && !counted;
-    if (maps && !process->forbidden)
+    if (maps && maps->fd >= 0)
         TRY(processes_add_mappings(p, process, maps, time_ns, NULL));
+    set_held_up(process, maps && maps->late);
     if (p->options.include_non_python)
         TRY(processes_configure(p, process));
     *out = process;
@@ -118,7 +153,7 @@ struct error *processes_read(struct processes *p, uint32_t tgid, bool in_scope, 
 {
     struct procfs_status status;
     struct procfs_maps maps = {.fd = -1};
-    bool passes = false, allowed;
+    bool passes = false;
 
     *out = NULL;
     struct error *err = procfs_status((pid_t)tgid, &status);
@@ -133,7 +168,7 @@ struct error *processes_read(struct processes *p, uint32_t tgid, bool in_scope, 
         }
     }
     if (!err && passes)
-        err = open_maps(tgid, &maps, &allowed);
+        err = open_maps(tgid, &maps);
     if (!err) {
         err = put(p, tgid, &status, in_scope, passes ? &maps : NULL, time_ns, out);
         procfs_maps_close(&maps);
@@ -150,13 +185,14 @@ struct error *processes_read(struct processes *p, uint32_t tgid, bool in_scope, 
 struct error *processes_read_mappings(struct processes *p, struct process *process, uint64_t time_ns)
 {
     struct procfs_maps maps = {.fd = -1};
-    bool allowed;
 
-    struct error *err = open_maps(process->tgid, &maps, &allowed);
-    p->counts.forbidden += !allowed && !process->forbidden;
-    process->forbidden |= !allowed;
-    if (!err && allowed)
+    struct error *err = open_maps(process->tgid, &maps);
+    bool forbidden = !err && maps.fd < 0 && !maps.ended && !maps.late;
+    p->counts.forbidden += forbidden && !process->forbidden;
+    process->forbidden |= forbidden;
+    if (!err && maps.fd >= 0)
         err = processes_add_mappings(p, process, &maps, time_ns, NULL);
+    set_held_up(process, !err && maps.late);
     procfs_maps_close(&maps);
     if (err && err->code != ERROR_NO_MEMORY) { /* it is ending */
         error_destroy(err);

@@ -117,6 +117,7 @@ static struct error *open_events(struct sampler *s)
     TRY(attach_hits(s));
     if (event_list_first(&o->events, EVENT_GROWTH) != EVENT_NONE)
         TRY(sampler_growth_attach(s));
+    TRY(attached(s->skel->links.began = bpf_program__attach(s->skel->progs.began), "programs that begin"));
     return attached(s->skel->links.forked = bpf_program__attach(s->skel->progs.forked), "forks");
 }
 
@@ -194,6 +195,11 @@ struct error *sampler_set_process(struct sampler *s, uint32_t tgid, const struct
 bool sampler_get_process(struct sampler *s, uint32_t tgid, struct wire_process *process)
 {
     return process_map_get(&s->processes, tgid, process);
+}
+
+bool sampler_get_owner(const struct sampler *s, uint32_t tgid, struct wire_owner *owner)
+{
+    return !bpf_map_lookup_elem(bpf_map__fd(s->skel->maps.owners), &tgid, owner);
 }
 
 void sampler_expect(struct sampler *s, uint32_t tgid)

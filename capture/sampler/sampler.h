@@ -67,6 +67,8 @@ struct error *sampler_set_process(struct sampler *s, uint32_t tgid, const struct
  * from the parent at a fork. False when the process is not configured.
  */
 bool sampler_get_process(struct sampler *s, uint32_t tgid, struct wire_process *process);
+/* Whose a process was when it began a program; false: that is not known, or forgotten. */
+bool sampler_get_owner(const struct sampler *s, uint32_t tgid, struct wire_owner *owner);
 /* Names a process that may turn out to be Python: hits of tracepoints are recorded for the short while that this takes. */
 void sampler_expect(struct sampler *s, uint32_t tgid);
 void sampler_remove_process(struct sampler *s, uint32_t tgid);

@@ -220,6 +220,17 @@ static int size_scratches(struct sampler *s)
     return e;
 }
 
+/* What remembers threads and processes that were met lately. */
+static int size_recent(struct sampler *s)
+{
+    struct bpf_map *maps[] = {s->skel->maps.threads, s->skel->maps.unknown, s->skel->maps.owners};
+    int e = 0;
+
+    for (size_t i = 0; !e && i < sizeof maps / sizeof *maps; i++)
+        e = bpf_map__set_max_entries(maps[i], s->options.sizes.recent);
+    return e;
+}
+
 void sampler_lift_limits(void)
 {
     struct rlimit unlimited = {RLIM_INFINITY, RLIM_INFINITY};
@@ -264,9 +275,7 @@ struct error *sampler_load(struct sampler *s)
     if (!e)
         e = size_map(s, s->skel->maps.processes, o->sizes.processes);
     if (!e)
-        e = bpf_map__set_max_entries(s->skel->maps.threads, o->sizes.recent);
-    if (!e)
-        e = bpf_map__set_max_entries(s->skel->maps.unknown, o->sizes.recent);
+        e = size_recent(s);
     if (!e)
         e = bpf_map__set_max_entries(s->skel->maps.code_spent, o->sizes.senders);
     if (!e)

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "capture/host/errand.h"
 #include "capture/host/messages.h"
 #include "capture/session/advice.h"
 #include "capture/session/flight.h"
@@ -207,6 +208,7 @@ static void print_losses(const struct session *s, FILE *f)
             messages_write(f, "  %-22s %10" PRIu64 "  %s\n", trace_loss_name(i), s->losses[i], trace_loss_meaning(i));
     }
     print_refusals(s, f);
+    errand_print_late(f);
 }
 
 static void print_recorded(const struct session *s, double seconds, FILE *f)

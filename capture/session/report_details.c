@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <sys/resource.h>
 
+#include "capture/host/errand.h"
 #include "capture/host/messages.h"
 #include "capture/host/procfs.h"
 
@@ -15,7 +16,7 @@ static void print_own_cost(const struct session *s, FILE *f)
 
     getrusage(RUSAGE_SELF, &usage);
     messages_write(f, "%.2f s of CPU in pycap, %" PRIu64 " KiB resident at most.\n",
-            (double)outputs_cpu_ns(s->outputs) / NS_PER_S + (double)usage.ru_utime.tv_sec + (double)usage.ru_stime.tv_sec +
+            (double)(outputs_cpu_ns(s->outputs) + errand_cpu_ns()) / NS_PER_S + (double)usage.ru_utime.tv_sec + (double)usage.ru_stime.tv_sec +
                 (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6,
             (most ? most : (uint64_t)usage.ru_maxrss * 1024) / 1024);
 }

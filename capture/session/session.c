@@ -211,6 +211,7 @@ static struct error *finish(struct session *s)
         TRY(sampler_disable(s->sampler));
     s->end_ns = now_ns();
     TRY(session_drain_for_reader(s));
+    errand_settle();
     struct error *err = session_forgive_reader(s, session_end_file(s, s->end_ns, s->reason));
     status_file_end(s, s->end_ns);
     if (!s->o->quiet)
@@ -280,8 +281,6 @@ struct error *session_run(const struct session_options *options, int *exit_code)
     err = session_set_up(s);
     if (!err)
         err = confine(s);
-    if (!err && s->sampler) /* which is told of new programs by this thread; without BPF it is what reads memory */
-        errand_threads_begin();
     if (!err)
         err = trace_builder_read_memory(s->builder, now_ns());
     if (!err && s->sampler)
@@ -297,6 +296,7 @@ struct error *session_run(const struct session_options *options, int *exit_code)
     if (!err) {
         session_sum_losses(s);
         status_file_write(s, now_ns());
+        interrupt_started();
         service_manager_ready(s->manager, processes_counts(s->processes).python);
         err = loop(s);
         service_manager_stopping(s->manager);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "capture/host/errand.h"
 #include "capture/trace/trace_accounts.h"
 #include "capture/trace/trace_losses.h"
 #include "capture/trace/trace_sources.h"
@@ -76,6 +77,7 @@ void session_sum_losses(struct session *s)
     s->losses[LOSS_string_cut] += codes_counts(s->codes).cut;
     if (s->sampler)
         s->losses[LOSS_process_forbidden] += processes_counts(s->processes).forbidden;
+    s->losses[LOSS_process_held_up] += errand_late_processes();
     s->losses[LOSS_process_untracked] += processes_counts(s->processes).left_out;
     s->losses[LOSS_sideband_lost] += processes_counts(s->processes).lost;
     uint32_t wait_event = event_list_wait(&s->events);

@@ -6,6 +6,7 @@
 #include <malloc.h>
 #include <unistd.h>
 
+#include "capture/host/errand.h"
 #include "capture/host/messages.h"
 #include "capture/session/flight.h"
 #include "capture/session/session_drain.h"
@@ -24,7 +25,7 @@ struct budget_use session_use(const struct session *s, uint64_t time_ns)
         sampler_cpu_time(s->sampler, &sampler_ns, &look_ns);
     return (struct budget_use){
         .time_ns = time_ns,
-        .cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) + outputs_cpu_ns(s->outputs) + sampler_ns,
+        .cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) + errand_cpu_ns() + outputs_cpu_ns(s->outputs) + sampler_ns,
         .fixed_ns = look_ns,
         .lost = s->losses[LOSS_ring_full],
         .bytes = session_bytes(s),

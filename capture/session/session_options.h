@@ -11,6 +11,13 @@
 #include "capture/when/condition.h"
 #include "formats/base/clock.h"
 
+/* What a recording that has not begun is at, in memory that another process may read. */
+enum session_step { STEP_BEGINS, STEP_SOURCES, STEP_BINARIES, STEP_SAMPLES };
+struct session_progress {
+    _Atomic enum session_step step;
+    _Atomic uint32_t processes; /* that were found */
+};
+
 struct session_options {
     const char *output;      /* pattern of file names (capture/output/files.h); "-": standard output */
     uint64_t rotate_ns;      /* begin a new file this often; 0: not by time */
@@ -64,6 +71,7 @@ struct session_options {
     bool quiet;              /* no status line and no summary */
     bool verbose;            /* the summary tells of ticks, losses and cost */
     FILE *messages;          /* status line and summary are written here */
+    struct session_progress *progress; /* NULL: nobody looks */
 };
 
 /*

@@ -320,6 +320,16 @@ static struct error *set_up_builder(struct session *s)
     return NULL;
 }
 
+static void set_step(const struct session *s, enum session_step step)
+{
+    struct session_progress *p = s->o->progress;
+
+    if (!p)
+        return;
+    p->processes = s->processes ? (uint32_t)s->processes->live.count : 0;
+    p->step = step;
+}
+
 struct error *session_set_up(struct session *s)
 {
     const struct session_options *o = s->o;
@@ -334,6 +344,8 @@ struct error *session_set_up(struct session *s)
     TRY(set_up_writer(s));
     TRY(set_up_note(s));
     TRY(set_up_manager(s));
+    if (o->backend != BACKEND_PROC) /* which looks at threads itself, and at those only that were asked for */
+        TRY(errand_begin(o->no_sandbox ? NULL : privileges_drop_for_errands, !o->no_sandbox)); /* before there are threads, and anybody is read */
     TRY(set_up_signals(s));
     TRY(modules_create(&s->modules));
     if (o->archive) {
@@ -346,12 +358,15 @@ struct error *session_set_up(struct session *s)
     if (o->command) /* before there are threads */
         TRY(command_fork(o->command, &s->context, &s->command));
     modules_hold(s->modules, o->archive != NULL); /* raises a limit, which the command does not inherit */
+    set_step(s, STEP_SOURCES);
     TRY(session_begin_sources(s));
     TRY(session_find_processes(s)); /* while the sampler is loaded */
     TRY(session_end_sources(s));
+    set_step(s, STEP_BINARIES);
     TRY(set_up_tables(s));
     TRY(set_up_knowledge(s));
     TRY(begin_sampling(s));
+    set_step(s, STEP_SAMPLES);
     TRY(session_check_memory(s));
     TRY(set_up_when(s));
     TRY(set_up_output(s));
@@ -367,7 +382,7 @@ struct error *session_set_up(struct session *s)
 void session_tear_down(struct session *s)
 {
     sampler_start_destroy(s->sampler_start);
-    errand_threads_end();
+    errand_end();
     trace_builder_destroy(s->builder);
     trace_writer_destroy(s->writer);
     bundle_destroy(s->bundle);

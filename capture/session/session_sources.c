@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "capture/host/errand.h"
 #include "capture/host/host_check.h"
 #include "capture/host/messages.h"
 #include "capture/host/privileges.h"
@@ -128,6 +129,7 @@ static struct error *do_without_bpf(struct session *s, struct error *err)
     }
     sideband_close(s->sideband);
     s->sideband = NULL;
+    errand_end();
     session_go_as_started(s);
     const char *why = error_text(err);
     messages_line(o->messages, "only Python frames are recorded (--backend proc)%s: %.*s",

@@ -2,6 +2,7 @@
 /* A function for each group of figures. Families are there from the first file on, so that a rate of them has a beginning. */
 #include "capture/session/status_file.h"
 
+#include "capture/host/errand.h"
 #include "capture/host/messages.h"
 #include "capture/host/quotas.h"
 #include "capture/session/flight.h"
@@ -116,9 +117,9 @@ static void put_cost(const struct session *s, struct buf *out)
     uint64_t sampler_ns = 0, look_ns;
 
     metrics_family(out, "pycap_cpu_seconds_total", "counter",
-                   "CPU time of pycap: of the process that reads others (reader), of that which writes the files (writer), and of "
+                   "CPU time of pycap: of the processes that read others (reader), of that which writes the files (writer), and of "
                    "the sampler in the kernel (sampler), which runs on the time of the programs that it samples.");
-    metrics_put(out, "pycap_cpu_seconds_total", "part", "reader", seconds(clock_ns(CLOCK_PROCESS_CPUTIME_ID)));
+    metrics_put(out, "pycap_cpu_seconds_total", "part", "reader", seconds(clock_ns(CLOCK_PROCESS_CPUTIME_ID) + errand_cpu_ns()));
     metrics_put(out, "pycap_cpu_seconds_total", "part", "writer", seconds(outputs_cpu_ns(s->outputs)));
     if (s->sampler) {
         sampler_cpu_time(s->sampler, &sampler_ns, &look_ns);

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "capture/host/errand.h"
 #include "capture/host/own_file.h"
 #include "capture/host/procfs.h"
 #include "capture/host/procfs_task.h"
@@ -130,15 +131,59 @@ static struct source_fact look_at(const struct place *p, const char *name)
     return fact;
 }
 
+/* Questions and answers as an errand has them. */
+struct look_call {
+    struct source_asker asker; /* but its folder */
+    bool has_folder;
+    uint32_t count;
+    struct source_fact facts[SOURCE_LOOK_NAMES];
+    char text[]; /* the folder, and names, each with its NUL */
+};
+
+static void run_looks(void *bytes, size_t size, int *fd)
+{
+    struct look_call *c = bytes;
+    const char *name = c->text;
+    struct place place;
+
+    (void)size, (void)fd;
+    c->asker.folder = c->has_folder ? c->text : NULL;
+    place_open(&place, &c->asker);
+    for (uint32_t i = 0; i < c->count; i++) {
+        name += strlen(name) + 1;
+        c->facts[i] = look_at(&place, name);
+    }
+    place_close(&place);
+}
+
+static char *put_text(char *at, const char *text)
+{
+    return stpcpy(at, text) + 1;
+}
+
+/* Where it is late nothing is known of the files. */
 static void run(struct worker_job *job, const atomic_bool *stop)
 {
     struct source_look *l = source_look_of_job(job);
-    struct place place;
+    const char *folder = l->asker.folder ? l->asker.folder : "";
+    size_t size = sizeof(struct look_call) + strlen(folder) + 1;
 
-    place_open(&place, &l->asker);
-    for (uint32_t i = 0; i < l->count && !atomic_load(stop); i++)
-        l->questions[i].fact = look_at(&place, l->questions[i].name);
-    place_close(&place);
+    for (uint32_t i = 0; i < l->count; i++)
+        size += strlen(l->questions[i].name) + 1;
+    struct look_call *c = atomic_load(stop) ? NULL : calloc(1, size);
+    if (!c)
+        return;
+    c->asker = l->asker;
+    c->has_folder = l->asker.folder;
+    c->count = l->count;
+    char *at = put_text(c->text, folder);
+    for (uint32_t i = 0; i < l->count; i++)
+        at = put_text(at, l->questions[i].name);
+    if (errand_run_long(-l->asker.pid, run_looks, c, size, NULL)) {
+        for (uint32_t i = 0; i < l->count; i++)
+            l->questions[i].fact = c->facts[i];
+    }
+    free(c);
 }
 
 struct source_look *source_look_of_job(struct worker_job *job)
@@ -161,7 +206,7 @@ struct source_look *source_look_create(const struct source_asker *asker, uint64_
         free(folder);
         return NULL;
     }
-    l->job = (struct worker_job){.owner = asker->life, .user = asker->user, .run = run, .destroy = destroy};
+    l->job = (struct worker_job){.owner = asker->life, .user = asker->owner, .run = run, .destroy = destroy};
     l->asker = *asker;
     l->asker.folder = folder;
     l->epoch = epoch;

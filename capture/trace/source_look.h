@@ -24,6 +24,7 @@ struct source_asker {
     uint64_t life;             /* struct process */
     uint32_t user;             /* the one user that it runs as; OWN_FILE_NO_USER: several */
     struct root_identity root; /* that it had when its code was met */
+    uint64_t owner;            /* as struct process has it */
     const char *folder;        /* its working directory, in which it began, as procfs_folder() says; NULL: not known */
 };
 

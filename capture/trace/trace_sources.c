@@ -57,7 +57,7 @@ struct error *trace_sources_met(struct trace_builder *b, struct process_note *n,
         return NULL;
     TRY(name_of(b, contents));
     const struct source_owner owner = {
-        .asker = {(pid_t)p->tgid, p->life, n->perf_map.user, n->perf_map.root, p->folder},
+        .asker = {(pid_t)p->tgid, p->life, n->perf_map.user, n->perf_map.root, p->owner, p->folder},
         .quotas = b->o.processes->quotas,
         .slot = p->slot,
         .time_ns = b->time_ns,

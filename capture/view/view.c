@@ -27,8 +27,12 @@
 /* What pycap says while the view has the screen is shown behind it, so much of it at most. */
 #define HELD_BYTES_MAX (64 << 10)
 
+/* How often what the recorder is at is shown, until the view has the screen. */
+#define PROGRESS_MS 100
+
 /* What became of the recording, in memory that the recorder shares with the first process. */
 struct outcome {
+    struct session_progress progress;
     bool ended, failed; /* by itself; with an error, which it has written */
     int exit_code;
 };
@@ -94,11 +98,49 @@ static _Noreturn void be_recorder(struct view *v)
     snprintf(output, sizeof output, "/dev/fd/%d", v->pipe[1]);
     o.output = output;
     o.messages = stderr;
+    o.progress = &v->outcome->progress;
     struct error *err = session_run(&o, &code);
     if (err)
         code = program_fail("pycap", err);
-    *v->outcome = (struct outcome){.ended = true, .failed = err, .exit_code = code};
+    v->outcome->failed = err;
+    v->outcome->exit_code = code;
+    v->outcome->ended = true;
     exit(code);
+}
+
+/* ---- before the view ---- */
+
+/* On a line that the view's screen covers as soon as it is there, or what the view says in its place. */
+static void show_progress(const struct view *v)
+{
+    const struct session_progress *p = &v->outcome->progress;
+    char processes[64] = "the processes asked for";
+
+    if (p->processes)
+        snprintf(processes, sizeof processes, "%u process%s", p->processes, p->processes == 1 ? "" : "es");
+    printf("\033[Kpycap: ");
+    switch (p->step) {
+    case STEP_BEGINS:
+        printf("starting");
+        break;
+    case STEP_SOURCES:
+        printf("loading the sampler and reading /proc");
+        break;
+    case STEP_BINARIES:
+        printf("waiting for the binaries of %s to be read", processes);
+        break;
+    case STEP_SAMPLES:
+        printf("waiting for the first samples");
+        break;
+    }
+    putchar('\r');
+    fflush(stdout);
+}
+
+static void clear_progress(void)
+{
+    printf("\r\033[K");
+    fflush(stdout);
 }
 
 /* ---- the view ---- */
@@ -211,7 +253,7 @@ static bool wants_pipe(const struct view *v)
 
 static struct error *take_pipe(struct view *v, short events)
 {
-    if (v->shown.state == ENDED)
+    if (v->shown.state == ENDED || v->ending) /* or there is nobody any more who wants to see it */
         empty_pipe(v);
     else if (events & POLLIN && !v->outcome->failed)
         return start(v, &v->shown, be_shown);
@@ -222,10 +264,18 @@ static struct error *take_pipe(struct view *v, short events)
 
 static struct error *watch(struct view *v)
 {
+    bool shows = v->o->screen;
+
+    if (shows)
+        show_progress(v);
     while (v->recorder.state == RUNS || v->shown.state == RUNS || wants_pipe(v)) {
         struct pollfd fds[2] = {{.fd = v->signal_fd, .events = POLLIN}, {.fd = wants_pipe(v) ? v->pipe[0] : -1, .events = POLLIN}};
-        if (poll(fds, 2, -1) < 0 && errno != EINTR)
+        int n = poll(fds, 2, shows ? PROGRESS_MS : -1);
+        if (n < 0 && errno != EINTR)
             return error_os(errno, "the processes cannot be waited for");
+        shows &= v->shown.state == NOT_STARTED && !v->ending;
+        if (shows)
+            show_progress(v);
         if (fds[0].revents) {
             take_signals(v);
             reap(v);
@@ -233,6 +283,8 @@ static struct error *watch(struct view *v)
             TRY(take_pipe(v, fds[1].revents));
         }
     }
+    if (v->o->screen)
+        clear_progress();
     return NULL;
 }
 

@@ -58,6 +58,9 @@ static const struct row rows[] = {
 #undef TASKS
 };
 
+/* No minor version has come near so many patch releases. */
+#define PATCH_MOST 63
+
 static void cover(uint16_t *len_bytes, uint16_t field, uint16_t field_bytes)
 {
     if (field != PY_NONE && field + field_bytes > *len_bytes)
@@ -118,6 +121,8 @@ struct error *py_layout_find(uint32_t version_hex, bool debug_build, const void 
     if (!row)
         return error_create(ERROR_VERSION, "CPython %s%s is not supported (known: %s)", text,
                             free_threaded ? " free-threaded" : "", py_versions_known());
+    if (patch > PATCH_MOST || ((version_hex & 0xf0) == 0xf0 && version_hex & 0xf))
+        return error_create(ERROR_VERSION, "CPython %s was never released (known: %s)", text, py_versions_known());
     if ((version_hex & 0xf0) != 0xf0)
         return error_create(ERROR_VERSION, "CPython %s is a pre-release; only final releases are supported (known: %s)", text,
                             py_versions_known());
@@ -131,4 +136,22 @@ struct error *py_layout_find(uint32_t version_hex, bool debug_build, const void 
         return error_create(ERROR_VERSION, "CPython %s: its thread states or frames are laid out unlike any known version",
                             text);
     return NULL;
+}
+
+void py_layout_of_walk(struct py_layout *layout)
+{
+    layout->version = 0;
+    layout->debug_build = 0;
+    layout->interp_len_bytes = 0;
+}
+
+bool py_layout_row(uint32_t index, struct py_layout *out)
+{
+    if (index >= sizeof rows / sizeof *rows)
+        return false;
+    *out = rows[index].layout;
+    out->free_threaded = rows[index].free_threaded;
+    set_lengths(out);
+    py_layout_of_walk(out);
+    return true;
 }

@@ -3,7 +3,7 @@
 """What pycap top costs beside pycap record: CPU time and memory of the recorder, and of the view that shows it.
 
 Both record the whole host, on which two Python programs compute, in turns. What each process takes is counted after it has
-been there for some seconds, and told by its name: pycap-writer's is with the recorder's.
+been there for some seconds, and told by its name: pycap-writer's and pycap-errand's are with the recorder's.
 """
 import argparse
 import contextlib
@@ -41,7 +41,7 @@ def taken(pid, seconds):
     time.sleep(seconds)
     found = {}
     for each in pids:
-        name = pathlib.Path(f"/proc/{each}/comm").read_text().strip().removesuffix("-writer")
+        name = pathlib.Path(f"/proc/{each}/comm").read_text().strip().removesuffix("-writer").removesuffix("-errand")
         resident = int(pathlib.Path(f"/proc/{each}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
         cpu, held = found.get(name, (0, 0))
         found[name] = (cpu + 100 * (cpu_seconds(each) - before[each]) / seconds, max(held, resident))

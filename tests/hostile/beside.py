@@ -28,12 +28,16 @@ PYTHON = "/usr/bin/python3"
 CACHE = pathlib.Path(os.environ.get("PYCAP_TEST_CACHE") or
                      os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "pycap-tests"))
 IN_ROOT = f"{HERE.parent / 'in-root.sh'} {CACHE / 'roots/sid'}"  # where newer interpreters are
+PYENV = pathlib.Path(os.environ.get("PYENV_ROOT") or os.path.expanduser("~/.pyenv"))
+OTHER_PYTHONS = [p for minor in (8, 9, 10, 7) for p in PYENV.glob(f"versions/3.{minor}.*/bin/python3.{minor}")]
 CPUS = sorted(os.sched_getaffinity(0))
 ATTACKER = 4242  # a user and a group that have nothing
+NEIGHBOUR = 4343  # another one
 RATE_HZ = 99  # pycap's own
 DURATION_S = 6
 REST_S = 1.2   # of the victim, until the recorder knows it
 WORK_S = 3.3
+NEW_AFTER_S = 1.5  # until then the attackers have taken what they get
 SPARE_S = 0.3  # before the recording's end nothing of the victim is left, also where it began late
 # What must hold.
 LEAST_SHARE = 0.99
@@ -45,7 +49,11 @@ END_WITHIN_S, FAIL_AFTER_S = 1, 5  # the first is what is promised; a busy machi
 
 # `first`: it begins before the recording. `as_root`: it is started by root, to become other users.
 Attack = collections.namedtuple("Attack", "name command first as_root", defaults=[False, False])
-Group = collections.namedtuple("Group", "name options attacks")
+# `victim`: "known", a program of root's with the system's interpreter; "new", another user's with a copy of it, which the
+# recorder has not met; "service", the same, begun before the recording; "version", a program of root's with an interpreter of a
+# version that does not run elsewhere.
+Group = collections.namedtuple("Group", "name options attacks victim", defaults=["known"])
+# {programs}: the folder of the compiled attacks.
 # {secret}, {program}, {fifo}: a text file, an ELF file and a FIFO that only root may open. {in_root}: the start of a command
 # that shall run in a root tree.
 GROUPS = [
@@ -104,6 +112,13 @@ GROUPS = [
         *(Attack(f"a storm of system calls: {how}", f"calls.py {how}")
           for how in ("maps", "keeps", "pieces", "breaks", "protects", "moves", "wide", "children")),
     ]),
+    *(Group(f"sessions of {how}, {what}", [], [
+        Attack(f"a session of {how}: {what}", f"sessions.py {how} {what} {{programs}}", as_root=True),
+    ], victim) for how, what, victim in (
+        ("setuid", "modules", "new"), ("setuid", "modules", "service"), ("su", "modules", "new"), ("worker", "modules", "new"),
+        ("container", "modules", "new"), ("host-ids", "modules", "new"), ("host-ids", "modules", "service"),
+        ("subids", "modules", "new"), ("login", "modules", "new"), ("ids", "modules", "new"), ("setuid", "layouts", "version"), ("ids", "layouts", "version"),
+        ("container", "layouts", "version"), ("host-ids", "layouts", "version"))),
     Group("tracepoints", ["-e", "cpu-clock", "-e", "syscalls:sys_enter_openat"], [
         Attack("files that are opened all the time", "calls.py opens"),
         Attack("programs that start and end", "storm.py exec"),
@@ -125,7 +140,8 @@ GROUPS = [
 class Scene:
     """A folder that attackers may enter, with things of root's in it. Removed with all in it by close()."""
 
-    def __init__(self):
+    def __init__(self, programs):
+        self.programs = programs.resolve()
         self.top = pathlib.Path(tempfile.mkdtemp(prefix="hostile-"))
         self.top.chmod(0o711)
         self.word = "secret_" + secrets.token_hex(16)
@@ -150,7 +166,7 @@ class Scene:
 
     def fill(self, text):
         return text.format(secret=self.secret, program=self.program, fifo=self.fifo, archive=self.archive,
-                           python=os.path.realpath(PYTHON), in_root=IN_ROOT)
+                           python=os.path.realpath(PYTHON), in_root=IN_ROOT, programs=self.programs)
 
     def close(self):
         if not self.fifo_opened:
@@ -205,6 +221,14 @@ class Attacker:
                     path.unlink()
 
 
+def neighbour():
+    """The same as another user."""
+    before_others()
+    os.setgroups([])
+    os.setresgid(NEIGHBOUR, NEIGHBOUR, NEIGHBOUR)
+    os.setresuid(NEIGHBOUR, NEIGHBOUR, NEIGHBOUR)
+
+
 class Memory:
     """
     The most that a recorder and its children have held, each at its own worst moment, looked at while they run. Ends a
@@ -222,12 +246,15 @@ class Memory:
         if found:
             self.most_kib[pid] = int(found[1])
 
+    def look_at_all(self, pid):
+        with contextlib.suppress(OSError):
+            self.look_at(pid)
+            for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+                self.look_at_all(child)
+
     def watch(self):
         while not self.ended:
-            with contextlib.suppress(OSError):
-                self.look_at(str(self.pid))
-                for child in pathlib.Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split():
-                    self.look_at(child)
+            self.look_at_all(str(self.pid))
             with contextlib.suppress(OSError):
                 if self.trace.stat().st_size > self.MOST_BYTES:
                     self.recorder.kill()
@@ -261,18 +288,40 @@ def beside_victim():
         os.sched_setaffinity(0, CPUS[:-1])
 
 
+class Victim:
+    """The program that attackers try to hide (victim.py). It works when it is told to."""
+
+    def __init__(self, kind, scene):
+        python, user = PYTHON, before_others
+        if kind == "version":
+            python = OTHER_PYTHONS[0]
+        elif kind != "known":
+            python, user = scene.top / "python", neighbour
+            shutil.copy(os.path.realpath(PYTHON), python)
+        program = shutil.copy(HERE / "victim.py", scene.top)
+        os.chmod(program, 0o644)
+        self.process = subprocess.Popen([python, program, "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                        cwd="/", preexec_fn=user)
+        self.pid = self.process.pid
+
+    def work(self, until):
+        """Has it work, at most until that time. Returns what it says of that."""
+        return json.loads(self.process.communicate(f"{REST_S} {WORK_S} {until}\n")[0])
+
+
 class Recording:
     """What one recording beside attackers came to."""
 
-    def __init__(self, pycap, pysym, options, scene, attackers):
-        self.pysym, self.options, self.scene = pysym, options, scene
+    def __init__(self, pycap, pysym, group, scene, attackers):
+        self.pysym, self.options, self.scene = pysym, group.options, scene
+        victim = Victim(group.victim, scene) if group.victim == "service" else None
         self.whole, self.ticks, self.chance, self.text = 0, 0.0, 0.0, ""
         for attacker in attackers:
             if attacker.attack.first:
                 attacker.go()
         if any(attacker.attack.first for attacker in attackers):
             time.sleep(1)
-        command = [pycap, "record", "-d", str(DURATION_S), "-o", scene.trace, *map(scene.fill, options)]
+        command = [pycap, "record", "-d", str(DURATION_S), "-o", scene.trace, *map(scene.fill, group.options)]
         with open(scene.top / "messages", "wb") as messages, \
                 subprocess.Popen(list(map(str, command)), stdin=subprocess.DEVNULL, stdout=messages, stderr=messages,
                                  preexec_fn=beside_victim) as recorder:
@@ -283,12 +332,11 @@ class Recording:
             for attacker in attackers:
                 if not attacker.attack.first:
                     attacker.go()
-            time.sleep(0.4)
-            with subprocess.Popen([PYTHON, HERE / "victim.py", str(REST_S), str(WORK_S), str(began + DURATION_S - SPARE_S)],
-                                  stdout=subprocess.PIPE, text=True, preexec_fn=before_others) as victim:
-                self.victim_pid = victim.pid
-                self.victim = json.loads(victim.stdout.read())
-                self.victim_s = self.victim["cpu_s"]
+            time.sleep(NEW_AFTER_S if group.victim in ("new", "version") else 0.4)
+            victim = victim or Victim(group.victim, scene)
+            self.victim_pid = victim.pid
+            self.victim = victim.work(began + DURATION_S - SPARE_S)
+            self.victim_s = self.victim["cpu_s"]
             try:
                 self.exit_code = recorder.wait(began + DURATION_S + 2 * FAIL_AFTER_S - time.monotonic())
             except subprocess.TimeoutExpired:
@@ -383,7 +431,9 @@ class Recording:
 
 def run_group(pycap, pysym, programs, group, attacks):
     """Runs these attacks beside one recording. Returns (figures, faults, {name of an attack: why it was skipped})."""
-    scene, attackers, skipped = Scene(), [], {}
+    if group.victim == "version" and not OTHER_PYTHONS:
+        return "", [], {attack.name: "pyenv has no other interpreter" for attack in attacks}
+    scene, attackers, skipped = Scene(programs), [], {}
     try:
         prepared = []
         for attack in attacks:
@@ -394,7 +444,7 @@ def run_group(pycap, pysym, programs, group, attacks):
                 skipped[attacker.attack.name] = why
             else:
                 prepared.append(attacker)
-        recording = Recording(pycap, pysym, group.options, scene, prepared)
+        recording = Recording(pycap, pysym, group, scene, prepared)
         for attacker in attackers:
             attacker.close()
         faults = list(recording.faults())

@@ -18,6 +18,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "integratio
 
 import beside  # noqa: E402  (needs the path above)
 import files  # noqa: E402
+import held  # noqa: E402
 
 
 class Counts:
@@ -46,8 +47,8 @@ def attack_beside(pycap, pysym, programs, group, attacks):
     return faults, skipped
 
 
-def attack_by_files(pycap, pysym, words, counts):
-    for name, check in files.CHECKS:
+def check_each(pycap, pysym, words, counts):
+    for name, check in (*held.CHECKS, *files.CHECKS):
         if words and not any(word in name for word in words):
             continue
         began = time.monotonic()
@@ -84,7 +85,7 @@ def main():
         counts.skipped += len(skipped)
         counts.failed += max(culprits, bool(faults))
         counts.passed += len(attacks) - len(skipped) - max(culprits, bool(faults))
-    attack_by_files(pycap, pysym, words, counts)
+    check_each(pycap, pysym, words, counts)
     print(f"{counts.passed} passed, {counts.failed} failed, {counts.skipped} skipped")
     return 1 if counts.failed else 0
 

@@ -2,7 +2,7 @@
 """The program that attackers try to hide: it opens files in opens() and grows in grows(); then it works in a known chain of
 functions. It says how much that was.
 
-usage: victim.py REST_S WORK_S UNTIL_S     rests, opens, grows, and works for so long by its own clock, but not beyond that time
+usage: victim.py REST_S WORK_S UNTIL_S     these may be a line of standard input, with "-" in their place. Rests, opens, grows, and works for so long by its own clock, but not beyond that time
                                            of CLOCK_MONOTONIC. Prints as JSON {"opened": how many files, "grown_bytes": of
                                            VmData, "cpu_s": CPU time of the work, "worked_s": how long that took}
 """
@@ -41,13 +41,14 @@ def data_bytes():
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmData:"))
 
 
-time.sleep(float(sys.argv[1]))
+rest_s, work_s, until_s = map(float, sys.stdin.readline().split() if sys.argv[1] == "-" else sys.argv[1:])
+time.sleep(rest_s)
 told = {"opened": 500}
 opens(told["opened"])
 before = data_bytes()
 kept = grows(64)
 told["grown_bytes"] = data_bytes() - before
 began, before = time.monotonic(), time.thread_time()
-outer(min(began + float(sys.argv[2]), float(sys.argv[3])))
+outer(min(began + work_s, until_s))
 told["cpu_s"], told["worked_s"] = time.thread_time() - before, time.monotonic() - began
 print(json.dumps(told), flush=True)

@@ -42,6 +42,13 @@ def start():
         process.communicate()
 
 
+def read_by(pid):
+    """What a process and those that it forked have read, in bytes."""
+    counts = pathlib.Path(f"/proc/{pid}/io").read_text()
+    children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return int(dict(line.split(": ") for line in counts.splitlines())["rchar"]) + sum(map(read_by, children))
+
+
 def bytes_read(tmp_path, *options):
     """What pycap has read, in bytes, when it has begun to record."""
     trace = tmp_path / "t.bin"
@@ -51,7 +58,7 @@ def bytes_read(tmp_path, *options):
         while not trace.exists() and recorder.poll() is None and time.monotonic() < end:
             time.sleep(0.01)
         try:
-            counts = pathlib.Path(f"/proc/{recorder.pid}/io").read_text()
+            count = read_by(recorder.pid)
         except OSError as error:
             pytest.skip(f"what a process has read is not known here: {error}")
         finally:
@@ -60,7 +67,7 @@ def bytes_read(tmp_path, *options):
     # 1: none of the processes asked for ran; or the status of the command, which was told to end.
     assert recorder.returncode in (0, 1, 128 + signal.SIGTERM), said
     trace.unlink()
-    return int(dict(line.split(": ") for line in counts.splitlines())["rchar"])
+    return count
 
 
 @pytest.mark.smoke("pid")

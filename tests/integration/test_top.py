@@ -46,13 +46,18 @@ def begin(screen, program, *options):
     assert screen.is_other_screen()
 
 
+def started(folder):
+    """When the process of a folder of /proc was started, in ticks since boot."""
+    return int((folder / "stat").read_text().rpartition(")")[2].split()[19])
+
+
 def processes(word):
-    """Those that have the word in their command lines."""
-    found = []
-    for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+    """Those, started after this one, that have the word in their command lines: another one may hold up who reads its own."""
+    found, first = [], started(pathlib.Path("/proc/self"))
+    for folder in pathlib.Path("/proc").glob("[0-9]*"):
         try:
-            if word.encode() in path.read_bytes():
-                found.append(int(path.parent.name))
+            if started(folder) >= first and word.encode() in (folder / "cmdline").read_bytes():
+                found.append(int(folder.name))
         except OSError:
             pass
     return found

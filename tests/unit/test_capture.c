@@ -14,8 +14,10 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "capture/host/errand.h"
 #include "capture/host/host.h"
 #include "capture/host/host_check.h"
 #include "capture/host/kallsyms.h"
@@ -778,6 +780,55 @@ TEST(zombie_is_not_forbidden)
     processes_destroy(p);
     modules_destroy(modules);
     assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+static void wait_for_byte(void *bytes, size_t size, int *fd)
+{
+    (void)size;
+    while (read(*fd, bytes, 1) < 0)
+        continue;
+}
+
+/* One that holds up who reads it is kept without its mappings, which are asked for again. */
+TEST(late_process_is_asked_again)
+{
+    struct processes_options options = {.whole_host = true};
+    struct process *process = NULL;
+    struct modules *modules;
+    struct processes *p;
+    int ends[2], fd;
+    char byte;
+
+    OK(errand_begin(NULL, false)); /* while there is one thread */
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    while (!pid)
+        pause();
+    OK(modules_create(&modules));
+    OK(processes_create(&options, modules, &p));
+    fd = ends[0];
+    assert_false(errand_run(pid, wait_for_byte, &byte, 1, &fd)); /* it is late */
+    OK(processes_read(p, (uint32_t)pid, true, 1, &process));
+    assert_non_null(process);
+    assert_true(process->held_up);
+    assert_false(process->forbidden);
+    assert_int_equal(code_mappings_count(&process->mappings), 0);
+    assert_int_equal(processes_counts(p).forbidden, 0);
+    for (uint64_t end_ns = now_ns() + 20 * NS_PER_S; process->held_up && now_ns() < end_ns;) {
+        nanosleep(&(struct timespec){.tv_nsec = 50 * NS_PER_MS}, NULL);
+        OK(processes_reap(p, now_ns()));
+    }
+    assert_false(process->held_up);
+    assert_true(code_mappings_count(&process->mappings) > 0);
+    assert_int_equal(errand_late_processes(), 1);
+    errand_end();
+    processes_destroy(p);
+    modules_destroy(modules);
+    kill(pid, SIGKILL);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    for (int i = 0; i < 2; i++)
+        close(ends[i]);
 }
 
 /* Notes go with their process: the next one that gets its slot has none. */

@@ -17,7 +17,7 @@
 enum { PYTHON_3_11 = 0x030b02f0, TABLE_BYTES = 1 << 20, OBJECT_BYTES = 512, CODE_TYPE = 0x1230, SLOT = 3, MANY = 20000 };
 
 static const uint64_t line_burst = 0
-#define QUOTA(name, loss, unit, per_second, burst, pool) + (QUOTA_##name == QUOTA_line_bytes ? (burst) : 0)
+#define QUOTA(name, loss, unit, per_second, burst, pool, first) + (QUOTA_##name == QUOTA_line_bytes ? (burst) : 0)
 #include "capture/host/quotas.def"
 #undef QUOTA
     ;

@@ -351,6 +351,31 @@ TEST(reader_has_no_groups)
     assert_int_equal(confined(enter_reader, groups, NULL), 0);
 }
 
+/* ---- who reads for the reader ---- */
+
+static int enter_errands(void)
+{
+    privileges_drop_for_errands();
+    return sandbox_enter_errands() ? 101 : 0;
+}
+
+/* They fork, which is what one of them is for. */
+TEST(errands)
+{
+    SKIP_WITHOUT_ROOT();
+    for (size_t i = 0; i < TRY_COUNT; i++) {
+        if (tries[i].fn != try_fork_again)
+            expect_refused(enter_errands, &tries[i]);
+    }
+}
+
+TEST(errands_read)
+{
+    SKIP_WITHOUT_ROOT();
+    assert_int_equal(confined(enter_errands, read_others, NULL), 0);
+    assert_int_equal(confined(enter_errands, groups, NULL), 0);
+}
+
 /* ---- the writer ---- */
 
 /* These it may do where Landlock lets it: the files are below another folder, so only Landlock refuses them. */

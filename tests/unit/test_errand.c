@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A call that another process holds up is waited for a short time only, as the pipe that none of these writes to shows. */
+/* A call that another process holds up is waited for a short time only, as the pipe that nobody writes to shows. */
 #include "tests/unit/test.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -20,124 +18,151 @@
 
 #define LIMIT_NS (5 * NS_PER_S) /* of what takes milliseconds: the machine may be busy */
 
-struct pipe_errand {
-    struct errand errand;
-    int read_fd, gone_fd; /* gone_fd gets a byte when it is destroyed */
-    pthread_t thread;     /* that ran it */
-};
-
-static void read_pipe(struct errand *e)
+/* Waits for a byte of the pipe that it is given, and says in which process. */
+static void read_pipe(void *bytes, size_t size, int *fd)
 {
-    struct pipe_errand *p = (struct pipe_errand *)e;
+    pid_t *process = bytes;
     char byte;
 
-    p->thread = pthread_self();
-    while (p->read_fd >= 0 && read(p->read_fd, &byte, 1) < 0)
+    (void)size;
+    *process = getpid();
+    while (*fd >= 0 && read(*fd, &byte, 1) < 0)
         continue;
 }
 
-static void destroy(struct errand *e)
+static void make_pipe(void *bytes, size_t size, int *fd)
 {
-    struct pipe_errand *p = (struct pipe_errand *)e;
+    int ends[2];
 
-    if (p->gone_fd >= 0)
-        assert_int_equal(write(p->gone_fd, "g", 1), 1);
-    free(p);
+    (void)size;
+    *(char *)bytes = 'm';
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    assert_int_equal(write(ends[1], bytes, 1), 1);
+    close(ends[1]);
+    *fd = ends[0];
 }
 
-/* `read_fd` -1: it ends at once. */
-static struct pipe_errand *make(pid_t pid, int read_fd, int gone_fd)
+static void crash(void *bytes, size_t size, int *fd)
 {
-    struct pipe_errand *p = calloc(1, sizeof *p);
-
-    assert_non_null(p);
-    *p = (struct pipe_errand){.errand = {pid, read_pipe, destroy}, .read_fd = read_fd, .gone_fd = gone_fd};
-    return p;
+    (void)bytes, (void)size, (void)fd;
+    _exit(3);
 }
 
-/* Whether one that ends at once is done; several times, since a busy machine may be late for it. */
-static bool gets_done(pid_t pid)
+/* Whether one that ends at once is done; several times, since a busy machine may be late for it. Its process, or 0. */
+static pid_t gets_done(pid_t pid)
 {
+    pid_t process = 0;
+
     for (uint64_t end_ns = now_ns() + LIMIT_NS; now_ns() < end_ns;) {
-        struct pipe_errand *p = make(pid, -1, -1);
-        if (errand_run(&p->errand)) {
-            destroy(&p->errand);
-            return true;
-        }
+        if (errand_run(pid, read_pipe, &process, sizeof process, NULL))
+            return process;
     }
-    return false;
+    return 0;
 }
 
-TEST(without_threads_it_is_a_call)
+TEST(without_a_beginning_it_is_a_call)
 {
-    struct pipe_errand *p = make(1, -1, -1);
+    pid_t process = 0;
 
-    assert_false(errand_threads_used());
-    assert_true(errand_run(&p->errand));
-    assert_true(pthread_equal(p->thread, pthread_self()));
-    destroy(&p->errand);
+    assert_false(errand_is_beside());
+    assert_true(errand_run(1, read_pipe, &process, sizeof process, NULL));
+    assert_int_equal(process, getpid());
 }
 
-/* More processes than threads may be held up: each costs a moment, and in the end none is waited for. */
+/* More processes than there are helpers hold it up: each costs a moment, and in the end none is waited for. */
 TEST(what_is_held_up_is_given_up)
 {
-    int ends[2], gone[2];
-    char byte;
+    int ends[2];
+    pid_t process = 0;
 
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
-    assert_int_equal(pipe2(gone, O_CLOEXEC), 0);
-    errand_threads_begin();
-    assert_true(errand_threads_used());
-    assert_true(gets_done(1));
+    OK(errand_begin(NULL, false));
+    assert_true(errand_is_beside());
+    assert_int_not_equal(gets_done(1), 0);
+    assert_int_not_equal(gets_done(1), getpid());
     uint64_t began_ns = now_ns();
     for (pid_t pid = 2; pid < 100; pid++) {
-        assert_false(errand_run(&make(pid, ends[0], gone[1])->errand));
+        int fd = ends[0];
+        assert_false(errand_run(pid, read_pipe, &process, sizeof process, &fd));
         assert_int_equal(errno, EBUSY);
+        assert_int_equal(fd, ends[0]);
+        assert_int_equal(process, 0);
     }
     uint64_t took_ns = now_ns() - began_ns;
     print_message("98 processes that hold it up: %.1f ms\n", (double)took_ns / NS_PER_MS);
     assert_true(took_ns < LIMIT_NS);
-    /* Those that were never begun have been destroyed; the others are when their calls return. */
-    for (int i = 0; i < 98 - ERRAND_HELD_UP_MAX; i++)
-        assert_int_equal(read(gone[0], &byte, 1), 1);
-    assert_int_equal(poll(&(struct pollfd){.fd = gone[0], .events = POLLIN}, 1, 0), 0);
-    assert_int_equal(write(ends[1], "1234", ERRAND_HELD_UP_MAX), ERRAND_HELD_UP_MAX);
-    for (int i = 0; i < ERRAND_HELD_UP_MAX; i++)
-        assert_int_equal(read(gone[0], &byte, 1), 1);
-    assert_true(gets_done(1));
-    errand_threads_end();
-    assert_false(errand_threads_used());
-    for (int i = 0; i < 2; i++) {
+    assert_true(errand_late_processes() > 0);
+    assert_int_not_equal(gets_done(1), 0);
+    errand_end();
+    assert_false(errand_is_beside());
+    for (int i = 0; i < 2; i++)
         close(ends[i]);
-        close(gone[i]);
-    }
 }
 
-/* One process is late; from then on it is not asked, and another is. */
+/* One process is late; for a while it is not asked, and another is. */
 TEST(only_the_late_process_is_banned)
 {
-    int ends[2], gone[2];
-    char byte;
+    int ends[2], fd;
+    pid_t process;
 
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
-    assert_int_equal(pipe2(gone, O_CLOEXEC), 0);
-    errand_threads_begin();
-    assert_false(errand_run(&make(7, ends[0], gone[1])->errand));
+    OK(errand_begin(NULL, false));
+    fd = ends[0];
+    assert_false(errand_run(7, read_pipe, &process, sizeof process, &fd));
     uint64_t late_ns = now_ns();
-    struct pipe_errand *again = make(7, -1, -1);
-    if (errand_run(&again->errand)) {
-        destroy(&again->errand);
+    if (errand_run(7, read_pipe, &process, sizeof process, NULL))
         assert_true(now_ns() - late_ns >= ERRAND_BAN_NS / 2);
-    }
-    assert_true(gets_done(8));
-    assert_int_equal(write(ends[1], "1", 1), 1);
-    assert_int_equal(read(gone[0], &byte, 1), 1);
-    assert_true(gets_done(7));
-    errand_threads_end();
-    for (int i = 0; i < 2; i++) {
+    assert_int_not_equal(gets_done(8), 0);
+    assert_int_not_equal(gets_done(7), 0);
+    errand_end();
+    for (int i = 0; i < 2; i++)
         close(ends[i]);
-        close(gone[i]);
-    }
+}
+
+TEST(a_descriptor_comes_back)
+{
+    char bytes[2] = "x";
+    int fd = -1;
+
+    OK(errand_begin(NULL, false));
+    assert_int_not_equal(gets_done(1), 0);
+    assert_true(errand_run(1, make_pipe, bytes, 1, &fd));
+    assert_int_equal(read(fd, bytes + 1, 1), 1);
+    assert_int_equal(bytes[0], 'm');
+    assert_int_equal(bytes[1], 'm');
+    close(fd);
+    errand_end();
+}
+
+TEST(a_helper_that_ends_is_replaced)
+{
+    char byte = 0;
+
+    OK(errand_begin(NULL, false));
+    assert_int_not_equal(gets_done(1), 0);
+    assert_false(errand_run(1, crash, &byte, 1, NULL));
+    assert_int_equal(errno, EIO);
+    assert_int_not_equal(gets_done(1), 0);
+    errand_end();
+}
+
+/* What several calls are needed for: the parts are as long as one may be. */
+TEST(reads_much_memory)
+{
+    size_t size = 3 * ERRAND_BYTES + 12345;
+    char *memory = malloc(size), *copy = calloc(1, size);
+
+    assert_non_null(memory);
+    assert_non_null(copy);
+    for (size_t i = 0; i < size; i++)
+        memory[i] = (char)(i * 7 + i / 4096);
+    OK(errand_begin(NULL, false));
+    assert_int_not_equal(gets_done(1), 0);
+    assert_int_equal(target_read_some(getpid(), (uintptr_t)memory, copy, size), size);
+    assert_memory_equal(memory, copy, size);
+    errand_end();
+    free(memory);
+    free(copy);
 }
 
 /* What is read by an errand is what is read without: memory, its end, arguments, mappings. */
@@ -155,8 +180,8 @@ TEST(reads_the_same)
     memcpy(memory + page - 8, "a secret", 8);
     uint64_t address = (uint64_t)(uintptr_t)(memory + page - 8);
     size_t len = procfs_arguments(getpid(), plain, sizeof plain);
-    errand_threads_begin();
-    assert_true(gets_done(1));
+    OK(errand_begin(NULL, false));
+    assert_int_not_equal(gets_done(1), 0);
     assert_true(target_read(getpid(), address, in, 8));
     assert_memory_equal(in, "a secret", 8);
     assert_int_equal(target_read_some(getpid(), address + 2, in, 16), 6);
@@ -174,6 +199,6 @@ TEST(reads_the_same)
     assert_true(own_code);
     assert_int_equal(procfs_call_open(getpid(), "/proc/self/no such file"), -1);
     assert_int_equal(errno, ENOENT);
-    errand_threads_end();
+    errand_end();
     munmap(memory, (size_t)page);
 }

@@ -36,6 +36,7 @@ struct wait {
     void (*run)(const struct wait *w);
     void *memory;
     pid_t owner; /* of the memory */
+    bool begins; /* it has not come to where signals are heeded */
 };
 
 static void pause_for_ever(const struct wait *w)
@@ -78,6 +79,8 @@ static struct stuck start(const struct wait *w)
         alarm(60); /* whatever happens to the test */
         if (interrupt_init(begin, false) || pthread_create(&thread, NULL, report, &ends[1]) || write(ends[1], "s", 1) != 1)
             _exit(3);
+        if (!w->begins)
+            interrupt_started();
         w->run(w);
     }
     close(ends[1]);
@@ -223,6 +226,20 @@ TEST(ignored_signals_kill_nobody)
     assert_int_equal(waitpid(s.pid, &status, WNOHANG), 0);
     assert_int_equal(kill(s.pid, SIGTERM), 0);
     assert_int_equal(waitpid(s.pid, &status, 0), s.pid);
+    assert_int_equal(WTERMSIG(status), SIGTERM);
+    close(s.told_fd);
+}
+
+/* There is nothing yet that could be lost: one signal is enough. */
+TEST(one_signal_ends_what_begins)
+{
+    const struct wait w = {.run = pause_for_ever, .begins = true};
+    int status;
+
+    struct stuck s = start(&w);
+    assert_int_equal(kill(s.pid, SIGTERM), 0);
+    assert_int_equal(waitpid(s.pid, &status, 0), s.pid);
+    assert_true(WIFSIGNALED(status));
     assert_int_equal(WTERMSIG(status), SIGTERM);
     close(s.told_fd);
 }

@@ -216,6 +216,8 @@ TEST(unknown_versions)
                    "CPython 3.15.0rc1 is a pre-release; only final releases are supported (known: " KNOWN ")");
     assert_refused(0x020609f0, NULL, 0, "CPython 2.6.9 is not supported (known: " KNOWN ")");
     assert_refused(0x030206f0, NULL, 0, "CPython 3.2.6 is not supported (known: " KNOWN ")");
+    assert_refused(0x030b40f0, NULL, 0, "CPython 3.11.64 was never released (known: " KNOWN ")");
+    assert_refused(0x030b02f1, NULL, 0, "CPython 3.11.2 was never released (known: " KNOWN ")");
     assert_refused(0x040000f0, NULL, 0, "CPython 4.0.0 is not supported (known: " KNOWN ")");
     assert_refused(0x030c00c2, NULL, 0, "CPython 3.12.0rc2 is a pre-release; only final releases are supported (known: " KNOWN ")");
     assert_refused(0, NULL, 0, "CPython 0.0.0?0 is not supported (known: " KNOWN ")");

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which layouts the sampler has: shared by equal processes, given to others when nobody has them, and a share for each user. */
+/*
+ * Which layouts the sampler has: those of versions.def always, others shared by equal processes, given to others when nobody
+ * has them, and a share for each user.
+ */
 #include "tests/unit/test.h"
 
 #include "capture/process/layout_slots.h"
 #include "formats/base/clock.h"
+#include "formats/cpython/layout_find.h"
 
 enum { USER = 1000, OTHER = 2000, S = 1000000000 };
 
@@ -31,7 +35,7 @@ static void begin(uint32_t slot, uint32_t owner)
 
 static uint32_t take(uint32_t slot, uint16_t number, uint64_t time_ns, bool *fresh)
 {
-    const struct py_layout layout = {.version = number};
+    const struct py_layout layout = {.interp_modules = number};
 
     return layout_slots_take(&slots, quotas, slot, &layout, time_ns, fresh);
 }
@@ -89,5 +93,53 @@ TEST_WITH(hostile, setup, teardown)
     for (uint32_t slot = 200; slot < 210; slot++) {
         begin(slot, OTHER);
         assert_int_not_equal(take(slot, (uint16_t)(slot + 1), S, &fresh), LAYOUT_NONE);
+    }
+}
+
+/* However many users bring layouts of their own: a known version, of whichever patch release or build, has its place. */
+TEST_WITH(rows, setup, teardown)
+{
+    static const uint32_t versions[] = {0x020712f0, 0x030300f0, 0x03060ff0, 0x030703f0, 0x030711f0, 0x030812f0,
+                                        0x030912f0, 0x030a0df0, 0x030b02f0, 0x030b3ff0, 0x030c01f0};
+    uint32_t taken = 0, slot = 0;
+    struct py_layout layout;
+    bool fresh;
+
+    for (; slot < 1000; slot++) {
+        begin(slot, USER + slot);
+        taken += take(slot, (uint16_t)(slot + 1), S, &fresh) != LAYOUT_NONE;
+    }
+    assert_in_range(taken, 20, LAYOUT_SLOTS_MAX);
+    for (uint32_t i = 0; i < sizeof versions / sizeof *versions; i++) {
+        for (uint32_t debug = 0; debug < 2; debug++) {
+            OK(py_layout_find(versions[i], debug, NULL, 0, &layout));
+            py_layout_of_walk(&layout);
+            begin(slot, OTHER);
+            uint32_t index = layout_slots_take(&slots, quotas, slot, &layout, S, &fresh);
+            assert_int_not_equal(index, LAYOUT_NONE);
+            assert_false(layout_slots_wants_heir(&slots, index, slot));
+            leave(index, slot++, 0, S);
+            assert_int_equal(layout_slots_take(&slots, quotas, slot, &layout, 9 * (uint64_t)S, &fresh), index);
+            assert_false(fresh); /* the sampler keeps it */
+        }
+    }
+}
+
+/* What differs in nothing that the frame walk looks at has one place. */
+TEST_WITH(patch_releases, setup, teardown)
+{
+    struct py_layout first, other;
+    bool fresh;
+
+    begin(0, USER);
+    OK(py_layout_find(0x030b02f0, false, NULL, 0, &first));
+    py_layout_of_walk(&first);
+    uint32_t index = layout_slots_take(&slots, quotas, 0, &first, S, &fresh);
+    assert_true(fresh);
+    for (uint32_t patch = 0; patch < 64; patch++) {
+        OK(py_layout_find(0x030b00f0 | patch << 8, false, NULL, 0, &other));
+        py_layout_of_walk(&other);
+        assert_int_equal(layout_slots_take(&slots, quotas, 0, &other, S, &fresh), index);
+        assert_false(fresh);
     }
 }

@@ -20,7 +20,7 @@
 enum { PROCESSES = 9, MIB = 1 << 20 };
 
 static const uint64_t burst = 0
-#define QUOTA(name, loss, unit, per_second, burst, pool) + (QUOTA_##name == QUOTA_perf_map_bytes ? (burst) : 0)
+#define QUOTA(name, loss, unit, per_second, burst, pool, first) + (QUOTA_##name == QUOTA_perf_map_bytes ? (burst) : 0)
 #include "capture/host/quotas.def"
 #undef QUOTA
     ;

@@ -299,3 +299,105 @@ TEST(sample_of_exec)
     processes_destroy(p);
     modules_destroy(modules);
 }
+
+static struct process *fork_in(struct processes *p, struct process *parent, uint32_t tgid)
+{
+    fork_of(p, parent->tgid, tgid);
+    return processes_find(p, tgid);
+}
+
+/*
+ * Whose a process is. One that root forked is nobody's before it shows whose it is; a sample that shows another user has it
+ * asked for again, and where there is no answer any more it does not stay root's.
+ */
+TEST(owners)
+{
+    struct processes_options options = {.whole_host = true};
+    const struct owner_facts root = {0}, user = {.uid = 1000};
+    struct wire_sample sample = {.start_boottime_ns = 1, .exec_generation = 1, .time_ns = 1};
+    struct modules *modules;
+    struct process *process;
+    struct processes *p;
+
+    OK(modules_create(&modules));
+    OK(processes_create(&options, modules, &p));
+    OK(processes_begin(p, 5000001, 1, &process));
+    assert_int_equal(process->owner, owner_unknown());
+    process_select(process, true, true);
+    processes_set_owner(p, process, &root);
+    assert_int_equal(fork_in(p, process, 5000002)->owner, owner_unknown());
+    processes_set_owner(p, process, &user);
+    assert_int_equal(fork_in(p, process, 5000003)->owner, 1000);
+    /* The same user as before says nothing new. */
+    sample.tgid = 5000003;
+    sample.user = 1000 + 1;
+    OK(processes_of_sample(p, &sample, &process));
+    assert_int_equal(process->owner, 1000);
+    processes_set_owner(p, process, &root);
+    sample.time_ns += NS_PER_S;
+    sample.user = 0; /* not known */
+    OK(processes_of_sample(p, &sample, &process));
+    assert_true(owner_is_root(process->owner));
+    sample.user = 1001 + 1; /* it is gone */
+    OK(processes_of_sample(p, &sample, &process));
+    assert_int_equal(process->owner, owner_unknown());
+    /* One that is there is read: an exec, and a sample that shows that it was somebody else's. */
+    struct sideband_event e = {.kind = SIDEBAND_EXEC, .tgid = (uint32_t)getpid(), .tid = (uint32_t)getpid(), .time_ns = 2, .text = "x"};
+    OK(processes_apply(p, &e));
+    process = processes_find(p, e.tgid);
+    assert_int_equal(process->owner_facts.uid, geteuid());
+    assert_int_not_equal(process->owner, owner_unknown());
+    processes_set_owner(p, process, &user);
+    sample.tgid = e.tgid;
+    sample.user = geteuid() + 1;
+    OK(processes_of_sample(p, &sample, &process));
+    assert_int_equal(process->owner_facts.uid, geteuid());
+    /* However often threads with several users take turns, it is not asked for at each sample. */
+    for (int i = 0; i < 10; i++) {
+        processes_set_owner(p, process, &user);
+        sample.user = 2000 + i;
+        OK(processes_of_sample(p, &sample, &process));
+        assert_int_equal(process->owner, 1000);
+    }
+    sample.time_ns += NS_PER_S;
+    OK(processes_of_sample(p, &sample, &process));
+    assert_int_equal(process->owner_facts.uid, geteuid());
+    processes_destroy(p);
+    modules_destroy(modules);
+}
+
+/* One of root's that is not sampled, and has become somebody else, is asked for when it maps code. */
+TEST(root_no_more)
+{
+    struct processes_options options = {.whole_host = true};
+    const struct owner_facts root = {0};
+    struct modules *modules;
+    struct process *process;
+    struct processes *p;
+    int ready[2];
+    char word;
+
+    if (geteuid())
+        return;
+    assert_int_equal(pipe(ready), 0);
+    pid_t child = fork();
+    if (!child) {
+        if (!setresuid(4242, 4242, 4242) && write(ready[1], "x", 1) == 1)
+            pause();
+        _exit(1);
+    }
+    assert_int_equal(read(ready[0], &word, 1), 1);
+    OK(modules_create(&modules));
+    OK(processes_create(&options, modules, &p));
+    OK(processes_begin(p, (uint32_t)child, 1, &process));
+    process_select(process, true, true);
+    processes_set_owner(p, process, &root);
+    map_code(p, (uint32_t)child);
+    assert_int_equal(process->owner, 4242);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    close(ready[0]);
+    close(ready[1]);
+    processes_destroy(p);
+    modules_destroy(modules);
+}

@@ -30,7 +30,7 @@ enum {
 #define SECOND UINT64_C(1000000000)
 
 static const uint64_t burst = 0
-#define QUOTA(name, loss, unit, per_second, burst, pool) + (QUOTA_##name == QUOTA_stack_bytes ? (burst) : 0)
+#define QUOTA(name, loss, unit, per_second, burst, pool, first) + (QUOTA_##name == QUOTA_stack_bytes ? (burst) : 0)
 #include "capture/host/quotas.def"
 #undef QUOTA
     ;
@@ -91,7 +91,7 @@ static int set_up(void **state)
     OK(processes_create(&(struct processes_options){.whole_host = true, .include_non_python = true}, NULL, &w->processes));
     OK(processes_begin(w->processes, (uint32_t)getpid(), 1, &w->process));
     process_select(w->process, true, true);
-    processes_set_owner(w->processes, w->process, 1000);
+    processes_set_owner(w->processes, w->process, &(struct owner_facts){.uid = 1000});
     w->process->python = &w->python;
     w->process->configured = true;
     OK(codes_create(&w->codes));
