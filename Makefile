@@ -340,8 +340,8 @@ $(HOSTILE_BIN): $(OUT)/hostile/%: $(OBJ)/tests/hostile/%.o
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^
 .PHONY: hostile
-hostile: all $(HOSTILE_BIN) ## attack pycap and pysym as strangers would; HOSTILE="code 200" runs what has such words in its name
-	$(Q)$(PYTHON) tests/hostile/run.py "$(OUT)/pycap" "$(OUT)/pysym" "$(OUT)/hostile" $(HOSTILE)
+hostile: all $(HOSTILE_BIN) ## attack pycap and pysym as strangers would; HOSTILE="code 200" for some, TICKS=2000 by turns with runs without attackers (tests/README.md)
+	$(Q)TICKS="$(TICKS)" $(PYTHON) tests/hostile/run.py "$(OUT)/pycap" "$(OUT)/pysym" "$(OUT)/hostile" $(HOSTILE)
 
 # libFuzzer's programs are built apart, by clang, into build/fuzz; what they learn stays in build/fuzz/corpus.
 FUZZ_SRC := $(sort $(wildcard tests/fuzz/fuzz_*.c))

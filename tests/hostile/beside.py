@@ -51,8 +51,8 @@ END_WITHIN_S, FAIL_AFTER_S = 1, 5  # the first is what is promised; a busy machi
 Attack = collections.namedtuple("Attack", "name command first as_root", defaults=[False, False])
 # `victim`: "known", a program of root's with the system's interpreter; "new", another user's with a copy of it, which the
 # recorder has not met; "service", the same, begun before the recording; "version", a program of root's with an interpreter of a
-# version that does not run elsewhere.
-Group = collections.namedtuple("Group", "name options attacks victim", defaults=["known"])
+# version that does not run elsewhere. `rare`: a run without words has another one of its kind, but runs by turns have it.
+Group = collections.namedtuple("Group", "name options attacks victim rare", defaults=["known", False])
 # {programs}: the folder of the compiled attacks.
 # {secret}, {program}, {fifo}: a text file, an ELF file and a FIFO that only root may open. {in_root}: the start of a command
 # that shall run in a root tree.
@@ -114,11 +114,12 @@ GROUPS = [
     ]),
     *(Group(f"sessions of {how}, {what}", [], [
         Attack(f"a session of {how}: {what}", f"sessions.py {how} {what} {{programs}}", as_root=True),
-    ], victim) for how, what, victim in (
-        ("setuid", "modules", "new"), ("setuid", "modules", "service"), ("su", "modules", "new"), ("worker", "modules", "new"),
-        ("container", "modules", "new"), ("host-ids", "modules", "new"), ("host-ids", "modules", "service"),
-        ("subids", "modules", "new"), ("login", "modules", "new"), ("ids", "modules", "new"), ("setuid", "layouts", "version"), ("ids", "layouts", "version"),
-        ("container", "layouts", "version"), ("host-ids", "layouts", "version"))),
+    ], victim, rare) for how, what, victim, rare in (
+        ("setuid", "modules", "new", False), ("setuid", "modules", "service", True), ("su", "modules", "new", True),
+        ("worker", "modules", "new", True), ("container", "modules", "new", False), ("host-ids", "modules", "new", True),
+        ("host-ids", "modules", "service", False), ("subids", "modules", "new", True), ("login", "modules", "new", True),
+        ("ids", "modules", "new", True), ("setuid", "layouts", "version", True), ("ids", "layouts", "version", False),
+        ("container", "layouts", "version", True), ("host-ids", "layouts", "version", True))),
     Group("tracepoints", ["-e", "cpu-clock", "-e", "syscalls:sys_enter_openat"], [
         Attack("files that are opened all the time", "calls.py opens"),
         Attack("programs that start and end", "storm.py exec"),
@@ -315,7 +316,7 @@ class Recording:
     def __init__(self, pycap, pysym, group, scene, attackers):
         self.pysym, self.options, self.scene = pysym, group.options, scene
         victim = Victim(group.victim, scene) if group.victim == "service" else None
-        self.whole, self.ticks, self.chance, self.text = 0, 0.0, 0.0, ""
+        self.whole, self.ticks, self.variance, self.account, self.text = 0, 0.0, 0.0, None, ""
         for attacker in attackers:
             if attacker.attack.first:
                 attacker.go()
@@ -373,25 +374,21 @@ class Recording:
         return whole
 
     def faults(self):
-        """What does not hold, as texts."""
+        """What does not hold, as texts, but for what missing() says, which comes after this."""
         if self.exit_code != 0:
             yield f"exit code {self.exit_code}"
         if not self.file_bytes or self.file_bytes > Memory.MOST_BYTES:
             self.text = f"a trace of {self.file_bytes} bytes"
             yield self.text
             return
-        account = accounts.read(self.pysym, self.scene.trace)
+        account = self.account = accounts.read(self.pysym, self.scene.trace)
         self.whole, self.ticks = self.whole_samples(), self.victim_s * RATE_HZ
         worked_s = self.victim["worked_s"]
         share = min(1, self.victim_s / worked_s)
-        # A tick falls into the victim with that share's chance; and the host may take a CPU away.
-        self.chance = 4 * (worked_s * RATE_HZ * share * (1 - share)) ** 0.5 + 2 + account.losses["tick_skipped"]
+        self.variance = worked_s * RATE_HZ * share * (1 - share)  # a tick falls into the victim with that share's chance
         self.text = (f"{self.whole} of {self.ticks:.0f} ticks, began after {self.start_s:.1f} s and ended "
                      f"{self.late_s:+.1f} s, {self.resident_kib >> 10} MiB, "
                      f"{self.file_bytes / 1e6 / DURATION_S:.2f} MB/s")
-        if self.whole < self.ticks * LEAST_SHARE - self.chance:
-            yield (f"the victim has {self.whole} whole samples of {self.ticks:.0f} (chance: {self.chance:.0f}); "
-                   f"{account.text()}")
         if account.ends != [1]:
             yield f"the trace's ends are {account.ends}, not [1] (the duration was over)"
         yield from self.events()
@@ -407,6 +404,15 @@ class Recording:
         bad = text_found.unprintable(self.messages)
         if bad:
             yield f"messages carry {bad}"
+
+    def missing(self):
+        """Whether the victim lacks samples, as texts."""
+        if not self.account:
+            return
+        chance = 4 * self.variance ** 0.5 + 2 + self.account.losses["tick_skipped"]  # the host may take a CPU away
+        if self.whole < self.ticks * LEAST_SHARE - chance:
+            yield (f"the victim has {self.whole} whole samples of {self.ticks:.0f} (chance: {chance:.0f}); "
+                   f"{self.account.text()}")
 
     def events(self):
         """Of events that are counted: what the victim did is in the samples, within what chance has of samples so heavy."""
@@ -429,10 +435,28 @@ class Recording:
             yield "messages hold what only root may read"
 
 
-def run_group(pycap, pysym, programs, group, attacks):
-    """Runs these attacks beside one recording. Returns (figures, faults, {name of an attack: why it was skipped})."""
-    if group.victim == "version" and not OTHER_PYTHONS:
-        return "", [], {attack.name: "pyenv has no other interpreter" for attack in attacks}
+class Together:
+    """What the victim had in several recordings, in ticks."""
+    whole = ticks = skipped = variance = 0
+
+    def add(self, recording):
+        self.whole += recording.whole
+        self.ticks += recording.ticks
+        self.skipped += recording.account.losses["tick_skipped"] if recording.account else 0
+        self.variance += recording.variance
+
+    def share(self):
+        return min(1, (self.whole + self.skipped) / self.ticks)
+
+    def variance_of_share(self):
+        return (self.variance + self.ticks * self.share() * (1 - self.share())) / self.ticks ** 2
+
+    def text(self):
+        return f"{self.whole} of {self.ticks:.0f} ticks ({self.skipped} were skipped)"
+
+
+def record_beside(pycap, pysym, programs, group, attacks):
+    """One recording, with its faults, and {name of an attack: why it was skipped}."""
     scene, attackers, skipped = Scene(programs), [], {}
     try:
         prepared = []
@@ -447,11 +471,49 @@ def run_group(pycap, pysym, programs, group, attacks):
         recording = Recording(pycap, pysym, group, scene, prepared)
         for attacker in attackers:
             attacker.close()
-        faults = list(recording.faults())
-        if faults:
-            faults.append("messages: " + ascii(recording.messages.decode(errors="replace"))[-1500:])
-        return recording.text, faults, skipped
+        return recording, list(recording.faults()), skipped
     finally:
         for attacker in attackers:
             attacker.close()
         scene.close()
+
+
+def why_skipped(group, attacks):
+    if group.victim == "version" and not OTHER_PYTHONS:
+        return {attack.name: "pyenv has no other interpreter" for attack in attacks}
+    return {}
+
+
+def told(recording):
+    return "messages: " + ascii(recording.messages.decode(errors="replace"))[-1500:]
+
+
+def run_group(pycap, pysym, programs, group, attacks):
+    """Runs these attacks beside one recording. Returns (figures, faults, {name of an attack: why it was skipped})."""
+    if why_skipped(group, attacks):
+        return "", [], why_skipped(group, attacks)
+    recording, faults, skipped = record_beside(pycap, pysym, programs, group, attacks)
+    faults += recording.missing()
+    return recording.text, faults + [told(recording)] if faults else [], skipped
+
+
+def run_in_turns(pycap, pysym, programs, group, attacks, enough_ticks):
+    """
+    The same by turns with recordings without attackers, until the victim had so many ticks beside them: of what it has without,
+    it keeps LEAST_SHARE, within three standard errors.
+    """
+    if why_skipped(group, attacks):
+        return "", [], why_skipped(group, attacks)
+    attacked, alone, faults = Together(), Together(), []
+    while attacked.ticks < enough_ticks and not faults:
+        recording, faults, skipped = record_beside(pycap, pysym, programs, group, attacks)
+        attacked.add(recording)
+        if faults or len(skipped) == len(attacks):
+            return recording.text, faults + [told(recording)] if faults else [], skipped
+        recording, faults, _ = record_beside(pycap, pysym, programs, group, [])
+        alone.add(recording)
+    error = (attacked.variance_of_share() + alone.variance_of_share()) ** 0.5
+    text = f"{attacked.text()} beside attackers, {alone.text()} alone"
+    if attacked.share() < LEAST_SHARE * alone.share() - 3 * error:
+        faults.append(f"the victim keeps {attacked.share() / alone.share():.3f} of what it has without (standard error {error:.3f})")
+    return text, faults, skipped
