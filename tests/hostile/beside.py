@@ -120,6 +120,19 @@ GROUPS = [
         ("host-ids", "modules", "service", False), ("subids", "modules", "new", True), ("login", "modules", "new", True),
         ("ids", "modules", "new", True), ("setuid", "layouts", "version", True), ("ids", "layouts", "version", False),
         ("container", "layouts", "version", True), ("host-ids", "layouts", "version", True))),
+    Group("threads that switch", ["--wall"], [
+        *(Attack(f"threads that switch: {how}", f"switches.py {how}") for how in ("lock", "places", "threads", "children")),
+    ]),
+    Group("threads that switch, woken by others", ["--wall", "--waker", "-a"], [
+        *(Attack(f"threads that switch: {how}", f"switches.py {how}") for how in ("renames", "pairs", "programs")),
+    ]),
+    Group("threads that switch, with memory and tasks", ["--wall", "--waker", "-e", "memory-growth", "-e", "task-wait"], [
+        Attack("threads that sleep, each elsewhere", "switches.py sleepers", first=True),
+        *(Attack(f"threads that switch: {how}", f"switches.py {how}") for how in ("places", "threads")),
+    ]),
+    Group("threads that switch, at 999 Hz", ["--wall", "--waker", "-a", "-F", "999"], [
+        *(Attack(f"threads that switch: {how}", f"switches.py {how}") for how in ("lock", "places", "children")),
+    ]),
     Group("tracepoints", ["-e", "cpu-clock", "-e", "syscalls:sys_enter_openat"], [
         Attack("files that are opened all the time", "calls.py opens"),
         Attack("programs that start and end", "storm.py exec"),
@@ -382,10 +395,11 @@ class Recording:
             yield self.text
             return
         account = self.account = accounts.read(self.pysym, self.scene.trace)
-        self.whole, self.ticks = self.whole_samples(), self.victim_s * RATE_HZ
+        rate_hz = int(self.options[self.options.index("-F") + 1]) if "-F" in self.options else RATE_HZ
+        self.whole, self.ticks = self.whole_samples(), self.victim_s * rate_hz
         worked_s = self.victim["worked_s"]
         share = min(1, self.victim_s / worked_s)
-        self.variance = worked_s * RATE_HZ * share * (1 - share)  # a tick falls into the victim with that share's chance
+        self.variance = worked_s * rate_hz * share * (1 - share)  # a tick falls into the victim with that share's chance
         self.text = (f"{self.whole} of {self.ticks:.0f} ticks, began after {self.start_s:.1f} s and ended "
                      f"{self.late_s:+.1f} s, {self.resident_kib >> 10} MiB, "
                      f"{self.file_bytes / 1e6 / DURATION_S:.2f} MB/s")
