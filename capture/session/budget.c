@@ -8,6 +8,8 @@
 #define CALM_NS (10 * NS_PER_S)
 /* A step is aimed a little below the limit, or the next second would need another. */
 #define AIM 0.9
+/* So small a part of the samples may be lost in a second: who can have a few lost must not lower everybody's rate. */
+#define LOST 0.01
 /* Of the CPU allowed: with less in use the rate may go up. */
 #define ROOM 0.6
 /* Of the CPU allowed: so much is left to what depends on the rate, however much the rest takes. Else there would be no samples. */
@@ -45,9 +47,9 @@ static bool bytes_step_due(const struct budget *b, uint64_t bytes)
     return b->byte_steps < 32 && left <= b->options.max_bytes >> (b->byte_steps + 1);
 }
 
-static double share(uint64_t now_ns, uint64_t then_ns, uint64_t wall_ns)
+static double share(uint64_t now, uint64_t then, uint64_t whole)
 {
-    return wall_ns ? (double)(now_ns - then_ns) / (double)wall_ns : 0;
+    return whole ? (double)(now - then) / (double)whole : 0;
 }
 
 /* By what factor the rate has to change for what depends on it to take no more than is left of max_cpu. */
@@ -63,7 +65,7 @@ enum budget_reason budget_step(struct budget *b, const struct budget_use *now)
     const struct budget_options *o = &b->options;
     uint64_t wall_ns = now->time_ns - b->last.time_ns;
     double cpu = share(now->cpu_ns, b->last.cpu_ns, wall_ns), fixed = share(now->fixed_ns, b->last.fixed_ns, wall_ns);
-    bool lost = now->lost > b->last.lost;
+    double lost = share(now->lost, b->last.lost, now->lost - b->last.lost + now->sampled - b->last.sampled);
 
     b->last = *now;
     if (o->max_cpu > 0 && fixed > o->max_cpu && fixed > b->fixed)
@@ -75,8 +77,8 @@ enum budget_reason budget_step(struct budget *b, const struct budget_use *now)
             b->byte_steps++;
         return lower(b, 0.5, now->time_ns) ? BUDGET_BYTES : BUDGET_UNCHANGED;
     }
-    if (lost)
-        return lower(b, 0.5, now->time_ns) ? BUDGET_LOST : BUDGET_UNCHANGED;
+    if (lost > LOST)
+        return lower(b, lost < 0.5 ? AIM * (1 - lost) : 0.5, now->time_ns) ? BUDGET_LOST : BUDGET_UNCHANGED;
     if (o->max_cpu > 0 && cpu > o->max_cpu)
         return lower(b, cpu_factor(b, cpu, fixed), now->time_ns) ? BUDGET_CPU : BUDGET_UNCHANGED;
     if (o->max_memory && now->memory > o->max_memory)

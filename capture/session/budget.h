@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Computes the sampling rate from what a capture may cost. It is called once a second. The
- * rate goes down when samples were lost because the buffer was full, when pycap used more
- * CPU or holds more memory than allowed, or when the file gets near its limit. When nothing
- * of this was the case for a while, the rate goes up again, at most to the rate that the
- * user asked for; but a step down for the sake of the file's size is never undone. Each
- * sample carries its own period, so weights stay right.
+ * rate goes down when a part of the samples was lost because the buffer was full, by that
+ * part; when pycap used more CPU or holds more memory than allowed, or when the file gets
+ * near its limit. When nothing of this was the case for a while, the rate goes up again, at
+ * most to the rate that the user asked for; but a step down for the sake of the file's size
+ * is never undone. Each sample carries its own period, so weights stay right.
  */
 #ifndef CAPTURE_SESSION_BUDGET_H
 #define CAPTURE_SESSION_BUDGET_H
@@ -26,7 +26,11 @@ struct budget_use {
     uint64_t time_ns; /* CLOCK_MONOTONIC */
     uint64_t cpu_ns;  /* of pycap and of its sampler */
     uint64_t fixed_ns; /* of that: what takes the same at any rate */
-    uint64_t lost;    /* samples that the buffer had no room for */
+    /*
+     * Samples that the buffer had room for, and those that it had none for. Without waits: their call sites owe them, and
+     * threads that switch as often as they can would cost everybody their samples.
+     */
+    uint64_t sampled, lost;
     uint64_t bytes;
     uint64_t memory; /* bytes held now, without caches that can be emptied */
 };

@@ -19,15 +19,24 @@
 
 struct budget_use session_use(const struct session *s, uint64_t time_ns)
 {
-    uint64_t sampler_ns = 0, look_ns = 0;
+    uint64_t sampler_ns = 0, look_ns = 0, sampled = 0, lost = 0;
 
     if (s->sampler)
         sampler_cpu_time(s->sampler, &sampler_ns, &look_ns);
+    for (uint32_t i = 0; s->sampler && i < s->events.count; i++) {
+        uint64_t stats[WIRE_EVENT_STAT_COUNT];
+        if (i == event_list_wait(&s->events))
+            continue;
+        sampler_event_stats(s->sampler, i, stats);
+        sampled += stats[WIRE_EVENT_SAMPLED];
+        lost += stats[WIRE_EVENT_RING_FULL];
+    }
     return (struct budget_use){
         .time_ns = time_ns,
         .cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) + errand_cpu_ns() + outputs_cpu_ns(s->outputs) + sampler_ns,
         .fixed_ns = look_ns,
-        .lost = s->losses[LOSS_ring_full],
+        .sampled = sampled,
+        .lost = lost,
         .bytes = session_bytes(s),
         .memory = s->held_bytes,
     };

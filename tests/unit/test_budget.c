@@ -16,11 +16,11 @@ static struct budget start(uint64_t hz, double cpu, uint64_t bytes)
     return b;
 }
 
-/* One second later. */
+/* One second later, in which of 1,000 samples so many were lost. */
 static enum budget_reason second(struct budget *b, uint64_t cpu_ns, uint64_t lost, uint64_t bytes)
 {
     struct budget_use now = {.time_ns = b->last.time_ns + SECOND, .cpu_ns = b->last.cpu_ns + cpu_ns,
-                             .lost = b->last.lost + lost, .bytes = b->last.bytes + bytes};
+                             .sampled = b->last.sampled + 1000 - lost, .lost = b->last.lost + lost, .bytes = b->last.bytes + bytes};
 
     return budget_step(b, &now);
 }
@@ -34,19 +34,23 @@ TEST(nothing_to_do)
     assert_int_equal(b.rate, 999);
 }
 
-/* A full buffer halves the rate; ten quiet seconds bring a part of it back, and never more than was asked for. */
+/*
+ * A full buffer lowers the rate by the part that was lost, and somewhat more, but not beyond a half; a few samples lower it not at
+ * all. Ten quiet seconds bring a part of it back, and never more than was asked for.
+ */
 TEST(lost)
 {
     struct budget b = start(1000, 0, 0);
 
-    assert_int_equal(second(&b, 0, 7, 0), BUDGET_LOST);
-    assert_int_equal(b.rate, 500);
-    assert_int_equal(second(&b, 0, 1, 0), BUDGET_LOST);
-    assert_int_equal(b.rate, 250);
+    assert_int_equal(second(&b, 0, 10, 0), BUDGET_UNCHANGED);
+    assert_int_equal(second(&b, 0, 100, 0), BUDGET_LOST);
+    assert_int_equal(b.rate, 810);
+    assert_int_equal(second(&b, 0, 900, 0), BUDGET_LOST);
+    assert_int_equal(b.rate, 405);
     for (int i = 0; i < 9; i++)
         assert_int_equal(second(&b, 0, 0, 0), BUDGET_UNCHANGED);
     assert_int_equal(second(&b, 0, 0, 0), BUDGET_ROOM);
-    assert_int_equal(b.rate, 375);
+    assert_int_equal(b.rate, 608);
     for (int i = 0; i < 100; i++)
         second(&b, 0, 0, 0);
     assert_int_equal(b.rate, 1000);
@@ -90,12 +94,12 @@ TEST(never_nothing)
     struct budget b = start(3, 0.001, 0);
 
     for (int i = 0; i < 20; i++)
-        second(&b, SECOND, 5, 0);
+        second(&b, SECOND, 500, 0);
     assert_int_equal(b.rate, 1);
     b = start(300, 0.001, 0);
     b.options.least = 30;
     for (int i = 0; i < 20; i++)
-        second(&b, SECOND, 5, 0);
+        second(&b, SECOND, 500, 0);
     assert_int_equal(b.rate, 30);
 }
 
