@@ -98,6 +98,7 @@ static const struct allowed reader_if[] = {
     {SCMP_SYS(sched_setaffinity), 0, UINT32_MAX, 0},
     {SCMP_SYS(sched_getattr), 0, UINT32_MAX, 0},
     {SCMP_SYS(sched_setattr), 0, UINT32_MAX, 0},
+    {SCMP_SYS(sched_setscheduler), 0, UINT32_MAX, 0}, /* what comes last need not be prompt */
     {SCMP_SYS(prlimit64), 2, UINT64_MAX, 0}, /* to read limits */
     {SCMP_SYS(bpf), 0, UINT32_MAX, BPF_MAP_LOOKUP_ELEM},
     {SCMP_SYS(bpf), 0, UINT32_MAX, BPF_MAP_LOOKUP_BATCH},

@@ -14,6 +14,8 @@ enum { EVENT_SIGNAL = COMMAND_SIGNALS - 1 }; /* in `changed`: an event for all t
 void command_context_save(struct command_context *s)
 {
     s->nice = getpriority(PRIO_PROCESS, 0);
+    s->policy = sched_getscheduler(0);
+    sched_getparam(0, &s->priority);
     getrlimit(RLIMIT_NOFILE, &s->files);
     sigprocmask(SIG_SETMASK, NULL, &s->mask);
     for (int i = 0; i < COMMAND_SIGNALS; i++)
@@ -27,6 +29,7 @@ static void restore(const struct command_context *s)
     for (int i = 0; i < EVENT_SIGNAL; i++)
         sigaction(changed[i], &s->actions[i], NULL);
     sigprocmask(SIG_SETMASK, &s->mask, NULL);
+    sched_setscheduler(0, s->policy, &s->priority);
     setpriority(PRIO_PROCESS, 0, s->nice);
     setrlimit(RLIMIT_NOFILE, &s->files);
     if (s->error_fd)

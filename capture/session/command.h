@@ -6,6 +6,7 @@
 #ifndef CAPTURE_SESSION_COMMAND_H
 #define CAPTURE_SESSION_COMMAND_H
 
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -33,7 +34,8 @@ struct command {
 struct command_context {
     sigset_t mask;
     struct sigaction actions[COMMAND_SIGNALS]; /* for the signals that pycap handles in its own way */
-    int nice;
+    int nice, policy; /* of sched_setscheduler(2) */
+    struct sched_param priority;
     struct rlimit files;
     int error_fd; /* the command's standard error; 0: pycap's own. Set by the caller */
 };

@@ -340,6 +340,8 @@ const struct option_row record_option_rows[] = {
      .setting = "max-memory", .remember = option_remember_u64},
     {"nice", 0, "N", "pycap's own nice value (-20, unless it was started with another than 0)", set_nice,
      .wants = "a nice value: -20 to 19"},
+    {"realtime", 0, "PRIORITY", "run pycap itself before all ordinary programs (SCHED_FIFO, 1 to 99); pycap(1) has its risk",
+     option_set_u32, MEMBER(session.realtime), 1, 99, "a real-time priority: 1 to 99"},
     {"ring-size", 'm', "N", "size of the sampler's buffer, a power of two (chosen by rate and CPUs)", set_ring_size,
      MEMBER(session.ring_bytes), 4096, 1024 * MIB, "a ring size: a power of two, 4096 to 1G"},
     OPTION_HEADING("how stacks are taken"),

@@ -67,6 +67,7 @@ struct session_options {
     bool no_sandbox;         /* keep all privileges and system calls */
     bool has_nice;           /* --nice was given */
     int nice;                /* of pycap itself, while it records */
+    uint32_t realtime;       /* the same: its priority by SCHED_FIFO; 0: it is an ordinary program */
     const struct when_list *when; /* with on_demand: conditions on which a file is written; NULL: there are none */
     bool quiet;              /* no status line and no summary */
     bool verbose;            /* the summary tells of ticks, losses and cost */

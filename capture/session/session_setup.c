@@ -3,6 +3,8 @@
 #include "capture/session/session_setup.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,6 +85,8 @@ static struct error *go_first(const struct session *s)
         return error_os(errno, "--nice %d was refused: it takes CAP_SYS_NICE", o->nice);
     if (!o->has_nice && !s->context.nice && o->backend != BACKEND_PROC)
         setpriority(PRIO_PROCESS, 0, NICE_FIRST); /* without CAP_SYS_NICE it may be refused, and is said to be missing */
+    if (o->realtime && sched_setscheduler(0, SCHED_FIFO, &(struct sched_param){.sched_priority = (int)o->realtime}))
+        return error_os(errno, "--realtime %" PRIu32 " was refused: it takes CAP_SYS_NICE", o->realtime);
     return NULL;
 }
 

@@ -37,6 +37,8 @@ void session_go_as_started(const struct session *s)
 {
     if (!s->o->has_nice)
         setpriority(PRIO_PROCESS, 0, s->context.nice);
+    if (s->o->realtime)
+        sched_setscheduler(0, s->context.policy, &s->context.priority);
 }
 
 /* Why the backend without BPF cannot do what is asked; NULL: it can. */

@@ -19,7 +19,7 @@ struct error *session_find_processes(struct session *s);
  * instead, s->proc, and s->sampler is NULL.
  */
 struct error *session_end_sources(struct session *s);
-/* Restores the nice value that pycap was started with, unless --nice was given. */
+/* Restores the nice value that pycap was started with, unless --nice was given, and its policy of scheduling. */
 void session_go_as_started(const struct session *s);
 
 #endif

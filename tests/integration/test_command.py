@@ -220,6 +220,21 @@ def test_nice(before, options, own, tmp_path):
     assert done.stdout.split() == [str(own), before[-1] if before else "0"]
 
 
+def test_realtime(needs_bpf, tmp_path):
+    """pycap is a real-time program with all its processes; a command is not."""
+    script = """if True:
+        import os
+        def policies(pid):
+            yield os.sched_getscheduler(pid)
+            for child in open(f"/proc/{pid}/task/{pid}/children").read().split():
+                if int(child) != os.getpid():
+                    yield from policies(int(child))
+        print(set(policies(os.getppid())), os.sched_getscheduler(0), os.getpriority(os.PRIO_PROCESS, 0))"""
+    done = subprocess.run([PYCAP, "record", "-q", "--realtime", "2", "-o", tmp_path / "t.bin", "--", PYTHON, "-c", script],
+                          capture_output=True, text=True, timeout=300, check=True)
+    assert done.stdout.split() == [f"{{{os.SCHED_FIFO}}}", str(os.SCHED_OTHER), str(os.getpriority(os.PRIO_PROCESS, 0))]
+
+
 def test_nice_is_refused(tmp_path):
     """Without the privilege an explicit value is an error; without one recording goes on, which test_privileges looks at."""
     if os.geteuid() or not shutil.which("setpriv"):

@@ -18,6 +18,7 @@ RECORD = [
     ("--rotate-size 1", "size of a file"), ("--max-size x", "size of a file"), ("--keep 0", "number of files"),
     ("--max-cpu 101", "share of a CPU"), ("--max-cpu nan", "share of a CPU"), ("--max-memory 1K", "amount of memory"),
     ("--nice 20", "nice value"),
+    ("--realtime 0", "real-time priority"),
     ("--unwind x", "unwind"), ("--unwind-memory 1", "unwind tables"), ("--stack-size 65537", "stack size"),
     ("--stack-size 4096", "--unwind snapshot"), ("--unwind tables --stack-size 4096", "--unwind snapshot"),
     ("--stack-size 4096 --unwind fp", "--unwind snapshot"), ("--no-native --stack-size 4096", "--unwind snapshot"),
