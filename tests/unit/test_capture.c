@@ -471,6 +471,29 @@ TEST(kallsyms)
     kallsyms_destroy(k);
 }
 
+/* A module that was loaded meanwhile: what is not found has the file read again, at most once in five seconds. */
+TEST(kallsyms_again)
+{
+    static const char text[] = "0000000000100000 T ours\n";
+    struct kernel_symbol symbol;
+    struct kallsyms *k;
+    bool found;
+
+    OK(kallsyms_create(&k));
+    OK(kallsyms_load(k, NS_PER_S));
+    OK(kallsyms_parse(k, text, strlen(text)));
+    OK(kallsyms_lookup(k, 1, 6 * NS_PER_S, &symbol, &found));
+    assert_false(found);
+    OK(kallsyms_lookup(k, 0x100000, 6 * NS_PER_S, &symbol, &found));
+    assert_true(found);
+    OK(kallsyms_lookup(k, 1, 6 * NS_PER_S + 1, &symbol, &found));
+    assert_false(found);
+    /* The real file does not have ours. */
+    OK(kallsyms_lookup(k, 0x100000, 6 * NS_PER_S + 2, &symbol, &found));
+    assert_false(found);
+    kallsyms_destroy(k);
+}
+
 static void do_nothing(void)
 {
 }
@@ -706,6 +729,35 @@ TEST(processes)
     assert_int_equal(told.ended, 2);
     processes_destroy(p);
     modules_destroy(modules);
+}
+
+/* Python processes are counted once however often they are configured, and no more once they have ended. */
+TEST(python_processes_are_counted)
+{
+    struct processes_options options = {.whole_host = true, .follow = true};
+    struct sideband_event e = {.kind = SIDEBAND_FORK, .parent_tgid = 1, .time_ns = 1};
+    struct module python = {0};
+    struct processes *p;
+
+    OK(processes_create(&options, NULL, &p));
+    for (uint32_t tgid = 5000001; tgid <= 5000002; tgid++) {
+        e.tgid = e.tid = tgid;
+        OK(processes_apply(p, &e));
+        struct process *process = processes_find(p, tgid);
+        assert_non_null(process);
+        process->selected = true;
+        process->python = &python;
+        OK(process_sampling_configure(&p->sampling, process));
+        OK(process_sampling_configure(&p->sampling, process));
+    }
+    assert_int_equal(processes_counts(p).python, 2);
+    process_sampling_stop(&p->sampling, processes_find(p, 5000001));
+    process_sampling_stop(&p->sampling, processes_find(p, 5000001));
+    assert_int_equal(processes_counts(p).python, 1);
+    assert_int_equal(processes_counts(p).seen_python, 2);
+    for (uint32_t tgid = 5000001; tgid <= 5000002; tgid++)
+        processes_find(p, tgid)->python = NULL;
+    processes_destroy(p);
 }
 
 static int count_refused(struct processes *p, const struct process *process, enum quota kind)

@@ -133,6 +133,15 @@ TEST(renamed)
     check(&c, "y", COMPARE_NEW, NULL);
     done(&m, &c);
 
+    /* A class that became two: where a method with other code went is not known. */
+    c = compared(&m, STACKS("a.py:Box.fill@8", "a.py:Box.pour@9", "a.py:Box.wash@3", "a.py:f"),
+                 STACKS("a.py:Crate.fill@8", "a.py:Jug.pour@9", "a.py:Crate.wash@4", "a.py:f"), NULL);
+    check(&c, "Crate.fill", COMPARE_RENAMED, "Box.fill");
+    check(&c, "Jug.pour", COMPARE_RENAMED, "Box.pour");
+    check(&c, "Crate.wash", COMPARE_NEW, NULL);
+    check(&c, "Box.wash", COMPARE_VANISHED, NULL);
+    done(&m, &c);
+
     /* To another file with the same code; nodes below it stay nodes. */
     c = compared(&m, STACKS("/p/a.py:main;/p/a.py:f@7;/p/a.py:g", "/p/a.py:main;/p/b.py:h"), STACKS("/p/a.py:main;/p/b.py:f@7;/p/a.py:g", "/p/a.py:main;/p/b.py:h"), NULL);
     const struct compare_row *g = made_row(&c, COMPARE_NODE, "g");

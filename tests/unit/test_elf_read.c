@@ -123,6 +123,29 @@ static uint32_t id_kind_of(int fd, const struct elf_stop *stop)
     return kind;
 }
 
+/* Notes of GNU properties are padded to 8 bytes, as their segment says, and others to 4: a build ID is found behind either. */
+TEST(padding_of_notes)
+{
+    static const uint32_t property[] = {4, 4, 5, 0x554e47 /* "GNU" */, 1}, build_id[] = {4, 8, NT_GNU_BUILD_ID, 0x554e47, 0x11111111, 0x22222222};
+    const uint16_t count = 2;
+
+    for (unsigned align = 4; align <= 8; align += 4) {
+        uint64_t second = (sizeof property + align - 1) / align * align;
+        const Elf64_Phdr note = {.p_type = PT_NOTE, .p_offset = NOTE_AT, .p_filesz = second + sizeof build_id, .p_align = align};
+        int fd = make_file(1 << 20, 0, 0);
+        struct elf_identity id;
+
+        put(fd, offsetof(Elf64_Ehdr, e_phnum), &count, sizeof count);
+        put(fd, 64 + sizeof note, &note, sizeof note);
+        put(fd, NOTE_AT, property, sizeof property);
+        put(fd, NOTE_AT + second, build_id, sizeof build_id);
+        OK(elf_identity_read(fd, "made", &id));
+        assert_true(elf_identity_is(&id, ELF_ID_BUILD_ID, (const uint8_t *)(build_id + 4), 8));
+        elf_identity_deinit(&id);
+        close(fd);
+    }
+}
+
 /* Contents are hashed of ELF files up to a limit. Sixteen terabytes, the longest file of ext4, would take hours. */
 TEST(what_is_hashed)
 {

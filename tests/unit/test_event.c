@@ -225,6 +225,7 @@ static const struct {
     {"r1A8:h", 4, 0x1a8, EVENT_NO_USER | EVENT_NO_KERNEL, 0, "r1A8:h", "events"},
     {"cycles:pp", 0, 0, 0, 2, "cycles:pp", "cycles"},
     {"cycles:uG", 0, 0, EVENT_NO_KERNEL | EVENT_NO_HYPERVISOR | EVENT_NO_HOST, 0, "cycles:uG", "cycles"},
+    {"cycles:Gu", 0, 0, EVENT_NO_KERNEL | EVENT_NO_HYPERVISOR | EVENT_NO_HOST, 0, "cycles:Gu", "cycles"},
     {"cycles:I", 0, 0, EVENT_NO_IDLE, 0, "cycles:I", "cycles"},
     {"cycles/period=5/D", 0, 0, EVENT_PINNED, 0, "cycles:D", "cycles"},
     {"cycles/freq=5/:D", 0, 0, EVENT_PINNED, 0, "cycles:D", "cycles"},

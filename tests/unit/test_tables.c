@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "capture/binary/extents.h"
+#include "capture/binary/table_space.h"
 #include "capture/binary/tables.h"
 #include "capture/host/procfs_maps.h"
 #include "formats/base/clock.h"
@@ -54,6 +55,27 @@ TEST(space_waits)
     assert_true(extents_free_after_grace(&e, 301));
     assert_int_equal(take(&e, 10), 20);
     extents_deinit(&e);
+}
+
+/* A table that lacks room in one array takes none in the others. */
+TEST(space_for_all_parts_or_none)
+{
+    static const struct unwind_table whole = {.row_count = 10, .index_count = 10, .wide_count = 10};
+    const uint32_t room[][3] = {{9, 10, 10}, {10, 9, 10}, {10, 10, 9}};
+    struct wire_module place;
+    struct table_space s;
+
+    for (size_t i = 0; i < 3; i++) {
+        assert_true(table_space_init(&s, room[i][0], room[i][1], room[i][2]));
+        assert_false(table_space_take(&s, &whole, &place));
+        assert_int_equal(s.rows.used, 0);
+        assert_int_equal(s.index.used, 0);
+        assert_int_equal(s.wide.used, 0);
+        table_space_deinit(&s);
+    }
+    assert_true(table_space_init(&s, 10, 10, 10));
+    assert_true(table_space_take(&s, &whole, &place));
+    table_space_deinit(&s);
 }
 
 /* What nobody has seen comes back at once, whatever else is waiting. */

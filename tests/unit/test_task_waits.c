@@ -184,6 +184,23 @@ TEST_WITH(chain_changes, setup, teardown)
               "child<main 11500 500+! 11 600+2| 500+2|\nchild<main 12000 500 11 600+2| 501+2|\n");
 }
 
+/* A task that goes on in the same function waits elsewhere, and a second one there has a stack of its own. */
+TEST_WITH(lines_of_a_function, setup, teardown)
+{
+    struct fixture *f = *state;
+
+    for (int i = 0; i < 2; i++) {
+        clear(f, (11 + (uint64_t)i) * S);
+        add(f, "one", 1600, TASK_AWAITS_FUTURE, 500, TASK_NONE);
+        add(f, "two", 3200, TASK_AWAITS_FUTURE, 500, TASK_NONE);
+        f->table.frames.data[0].offset = 10 + i;
+        f->table.frames.data[1].offset = 20;
+        look(f);
+    }
+    expect(f, "one 11000 500 11 500+10|\ntwo 11000 500 11 500+20|\n"
+              "one 11500 500+! 11 500+10|\none 12000 500 11 500+11|\n");
+}
+
 /* A damaged table: tasks that await each other, one task twice, one without frames. */
 TEST_WITH(odd_tables, setup, teardown)
 {

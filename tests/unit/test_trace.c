@@ -752,6 +752,38 @@ TEST(short_write)
     buf_deinit(&whole);
 }
 
+static ssize_t write_while_room(void *ctx, int fd, const void *data, size_t len_bytes)
+{
+    if (*(const bool *)ctx)
+        return write(fd, data, len_bytes);
+    errno = ENOSPC;
+    return -1;
+}
+
+/* The samples of a block that could not be written do not count as written. */
+TEST(written_samples)
+{
+    bool room = true;
+    const struct trace_writer_options options = {.write = write_while_room, .write_ctx = &room};
+    struct trace_writer *w;
+    int fd = memory_file();
+
+    OK(trace_writer_create(fd, "t", &options, 0, &w));
+    define_basics(w);
+    for (uint64_t i = 1; i <= 3; i++)
+        trace_writer_sample(w, 1, &(struct trace_sample){.time_ns = i, .thread = 1});
+    assert_int_equal(trace_writer_written_count(w), 0);
+    trace_writer_flush(w);
+    assert_int_equal(trace_writer_written_count(w), 3);
+    trace_writer_sample(w, 1, &(struct trace_sample){.time_ns = 4, .thread = 1});
+    room = false;
+    trace_writer_flush(w);
+    assert_true(trace_writer_failed(w));
+    assert_int_equal(trace_writer_written_count(w), 3);
+    trace_writer_destroy(w);
+    close(fd);
+}
+
 static void on_alarm(int signal_number)
 {
     (void)signal_number;
