@@ -292,9 +292,9 @@ CHECKS = [
 ]
 
 
-def run(check, pycap, pysym):
+def run(check, pycap, pysym, programs):
     """The faults that a check finds, as texts."""
-    scene = Scene()
+    scene = Scene(programs)
     try:
         return list(check(pycap, pysym, scene))
     finally:

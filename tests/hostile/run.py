@@ -20,6 +20,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "integratio
 
 import beside  # noqa: E402  (needs the path above)
 import files  # noqa: E402
+import flight  # noqa: E402
 import held  # noqa: E402
 
 
@@ -55,12 +56,12 @@ def attack_beside(pycap, pysym, programs, group, attacks):
     return faults, skipped
 
 
-def check_each(pycap, pysym, words, counts):
-    for name, check in (*held.CHECKS, *files.CHECKS):
+def check_each(pycap, pysym, programs, words, counts):
+    for name, check in (*held.CHECKS, *flight.CHECKS, *files.CHECKS):
         if words and not any(word in name for word in words):
             continue
         began = time.monotonic()
-        faults = files.run(check, pycap, pysym)
+        faults = files.run(check, pycap, pysym, programs)
         print(f"  {'FAILED ' if faults else 'ok     '} {name}; {time.monotonic() - began:.1f} s", flush=True)
         for fault in faults:
             print(f"          {fault}", flush=True)
@@ -93,7 +94,7 @@ def main():
         counts.skipped += len(skipped)
         counts.failed += max(culprits, bool(faults))
         counts.passed += len(attacks) - len(skipped) - max(culprits, bool(faults))
-    check_each(pycap, pysym, words, counts)
+    check_each(pycap, pysym, programs, words, counts)
     print(f"{counts.passed} passed, {counts.failed} failed, {counts.skipped} skipped")
     return 1 if counts.failed else 0
 
