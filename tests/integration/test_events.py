@@ -163,7 +163,9 @@ def test_the_rate_of_each_event_steps_down(needs_bpf, tmp_path):
         if kind == "period":
             steps[fields["event"]].append(fields["period"])
     assert steps[1][0] > 10 ** 9 // 99 and steps[2][0] == 2
-    assert "pycap: cpu-clock 49 Hz, page-faults each 2 faults from here on: the buffer was full" in said, said
+    # By the part that was lost, at most to a half.
+    hertz = re.search(r"^pycap: cpu-clock (\d+) Hz, page-faults each 2 faults from here on: the buffer was full$", said, re.M)
+    assert hertz and 49 <= int(hertz[1]) < 99, said
     full = {f["event"] for kind, f in records if kind == "loss" and f["reason"] == 2}
     assert 2 in full
 
