@@ -255,7 +255,7 @@ $(TOOLCHAIN_BIN): $(OUT)/tests/%: $(OBJ)/tests/toolchain/%.o
 $(UNIT_BIN) $(TOOLCHAIN_BIN): $(OBJ)/tests/unit/main.o $(SYMBOLIZE_LIB) $(CAPTURE_LIB) $(FORMATS_LIB)
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) $(SYMBOLIZE_LIB) $(CAPTURE_LIB) $(FORMATS_LIB) $(call pkg_config,--libs cmocka) $(LDLIBS_SYMBOLIZE) $(LDLIBS_CAPTURE)
+	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -Wl,--wrap=pthread_create -o $@ $(filter %.o,$^) $(SYMBOLIZE_LIB) $(CAPTURE_LIB) $(FORMATS_LIB) $(call pkg_config,--libs cmocka) $(LDLIBS_SYMBOLIZE) $(LDLIBS_CAPTURE)
 $(call obj,$(UNIT_SRC) $(TOOLCHAIN_SRC) tests/unit/main.c): | $(OUT)/.needs-test
 # A made-up profile in every output format, to feed their consumers.
 $(OUT)/tools/emit_demo: $(call obj,tests/tools/emit_demo.c $(wildcard formats/base/*.c formats/emit/*.c formats/emit/*/*.c))
@@ -322,14 +322,14 @@ check-stores: all $(TRACE_TOOLS) ## push to real stores: make check-stores PARCA
 		$(PYTHON) -m pytest -q -rsP --tb=short -m long tests/integration/test_real_stores.py
 check-asan: ## what check has of the programs in C, under ASan and UBSan
 	$(Q)PYTHONS="$${PYTHONS:-/usr/bin/python3}" $(NO_ASLR) $(MAKE) --no-print-directory SANITIZE=1 check
-# Under ThreadSanitizer run the tests in C but these, and the smoke tests of the recorder. Some of these stop threads where it has code
-# of its own, delay its signals or count the threads of a process, of which it has one (the first four); the last takes minutes
-# and has one thread.
-TSAN_LEFT_OUT := test_native_programs test_native_unwind test_proc test_unwind test_elf_bounds
-check-tsan: ## the tests in C and the recorder under ThreadSanitizer
+# Under ThreadSanitizer run the tests in C that start threads (STARTS_THREADS), but these, which stop threads where it has code of its
+# own, delay its signals or count the threads of a process, of which it has one; and the smoke tests of the recorder.
+TSAN_LEFT_OUT := test_native_unwind test_proc test_unwind
+TSAN_TESTS    := $(filter-out $(TSAN_LEFT_OUT),$(patsubst %.c,%,$(notdir $(shell grep -l '^STARTS_THREADS;' $(UNIT_SRC) $(TOOLCHAIN_SRC)))))
+check-tsan: ## the tests in C that start threads, and the recorder, under ThreadSanitizer
 	$(Q)$(NO_ASLR) $(MAKE) --no-print-directory TSAN=1 SANITIZE=0 check-tsan-run
-check-tsan-run: all $(filter-out $(TSAN_LEFT_OUT:%=$(OUT)/tests/%),$(TEST_PROGRAMS)) $(TEST_TOOLS)
-	$(run_tests) tsan "$(TSAN_LEFT_OUT)"
+check-tsan-run: all $(TSAN_TESTS:%=$(OUT)/tests/%) $(TEST_TOOLS)
+	$(run_tests) tsan "$(TSAN_TESTS)"
 check-kernels: all ## pycap on Debian's kernels in qemu: KERNELS="5.10 newest"
 	$(Q)tests/kernels/check.sh $(KERNELS)
 

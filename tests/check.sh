@@ -5,7 +5,7 @@
 #        check.sh BUILDDIR asan           the same but what a sanitizer cannot judge (mark unsanitized)
 #        check.sh BUILDDIR live           the live tests that check leaves out, with all interpreters
 #        check.sh BUILDDIR unit           unit tests only: no privilege, no compiler
-#        check.sh BUILDDIR tsan LEFT_OUT  the tests in C but those of the programs LEFT_OUT, and the recorder under a load
+#        check.sh BUILDDIR tsan NAMES     the tests in C of these files, and the recorder under a load
 #        check.sh BUILDDIR long           what is too long for every run
 #        check.sh BUILDDIR named WORD     a file: merge, test_merge, tests/unit/test_merge.c; tests with that in their name: count; an
 #                                         expression for pytest's -k: "folded and not strict"; test_pysym.py::test_folded
@@ -60,9 +60,9 @@ live)
 unit) set -- tests/unit ;;
 tsan)
     marks="not long and (c or smoke) and not unsanitized"
-    set -- tests
+    set -- tests/integration
     for name in $word; do
-        set -- "$@" --ignore "tests/unit/$name.c" --ignore "tests/toolchain/$name.c"
+        set -- "$@" tests/*/"$name.c"
     done ;;
 long)
     marks=long jobs=0

@@ -15,6 +15,8 @@
 #include "tests/unit/places.h"
 #include "tests/unit/snapshot.h"
 
+STARTS_THREADS;
+
 enum { FRAMES_MAX = 512 };
 
 /* ---- the same by libdwfl ---- */

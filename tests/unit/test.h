@@ -8,6 +8,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -42,6 +43,9 @@
     }                                                             \
     struct unit_test /* what the semicolon ends */
 
+/* Once in a file whose tests start threads: ThreadSanitizer runs those files, and main.c fails those that do not say so. */
+#define STARTS_THREADS bool unit_starts_threads = true
+
 #define TEST_FUNCTION(function, setup, teardown)                                                                   \
     static void function(void **state);                                                                            \
     __attribute__((constructor)) static void register_##function(void)                                             \
@@ -56,6 +60,8 @@ struct unit_test {
     int line;
     struct unit_test *next;
 };
+
+extern bool unit_starts_threads;
 
 void unit_test_register(struct unit_test *test);
 void unit_tests_with(CMFixtureFunction setup, CMFixtureFunction teardown);

@@ -33,6 +33,8 @@
 #include "formats/base/clock.h"
 #include "formats/elf/identity.h"
 
+STARTS_THREADS;
+
 /* ---- /proc/PID/maps ---- */
 
 static bool parse(const char *line, struct procfs_mapping *m)

@@ -13,6 +13,8 @@
 #include "formats/base/clock.h"
 #include "formats/trace/trace.h"
 
+STARTS_THREADS;
+
 #define BEGUN NS_PER_S
 
 struct fixture {

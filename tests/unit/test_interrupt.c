@@ -20,6 +20,8 @@
 #include "capture/output/interrupt.h"
 #include "formats/base/clock.h"
 
+STARTS_THREADS;
+
 #define LIMIT_NS (5 * NS_PER_S) /* five times what is promised: the machine may be busy */
 
 static void begin(void)

@@ -10,6 +10,8 @@
 #include "capture/trace/late_unwind.h"
 #include "formats/base/clock.h"
 
+STARTS_THREADS;
+
 enum {
     ROWS_MAX = 1 << 19,
     INDEX_MAX = 1 << 17,

@@ -14,6 +14,8 @@
 #include "capture/binary/modules.h"
 #include "formats/base/clock.h"
 
+STARTS_THREADS;
+
 struct scene {
     char dir[64];
     struct modules *modules;

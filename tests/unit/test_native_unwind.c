@@ -13,6 +13,8 @@
 #include "tests/unit/live_python.h"
 #include "tests/unit/places.h"
 
+STARTS_THREADS;
+
 /* As libffi's ffi_call: the stack pointer is above where RBP was saved, and RBP is not yet read from there. */
 void place_above_slot(void);
 __asm__(".text\n"

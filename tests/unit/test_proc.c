@@ -18,6 +18,8 @@
 #include "capture/proc/proc_sampler.h"
 #include "formats/base/clock.h"
 
+STARTS_THREADS;
+
 TEST(last_number)
 {
     static const char text[] = "Name:\tNSpid: 5\nTgid:\t17\nNStgid:\t17\t3\nNSpid:\t18\t9\t4\n";

@@ -23,6 +23,8 @@
 #include "capture/host/privileges.h"
 #include "capture/host/sandbox.h"
 
+STARTS_THREADS;
+
 static char file[] = "/tmp/pycap-sandbox-XXXXXX";
 static char fresh[64]; /* a name that no file has */
 

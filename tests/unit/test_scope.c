@@ -11,6 +11,8 @@
 #include "capture/process/processes.h"
 #include "formats/base/clock.h"
 
+STARTS_THREADS;
+
 static void map_code(struct processes *p, uint32_t tgid)
 {
     struct sideband_event e = {.kind = SIDEBAND_MMAP, .tgid = tgid, .tid = tgid, .address = 0x10000, .length = 0x10000,

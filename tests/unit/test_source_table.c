@@ -24,6 +24,8 @@
 #include "formats/base/clock.h"
 #include "tests/unit/trace_fixture.h"
 
+STARTS_THREADS;
+
 enum { SLOT = 3, RECORDS_MAX = 64, WAIT_S = 60 };
 
 struct world {

@@ -20,6 +20,8 @@
 #include "formats/base/clock.h"
 #include "formats/trace/trace.h"
 
+STARTS_THREADS;
+
 /* ---- space ---- */
 
 static uint32_t take(struct extents *e, uint32_t count)

@@ -15,6 +15,8 @@
 #include "formats/base/clock.h"
 #include "tests/unit/live_python.h"
 
+STARTS_THREADS;
+
 #define STEPS 30000
 #define SHOWN_MAX 64
 

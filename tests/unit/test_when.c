@@ -14,6 +14,8 @@
 #include "capture/when/judge.h"
 #include "formats/base/clock.h"
 
+STARTS_THREADS;
+
 #define MS NS_PER_MS
 #define S NS_PER_S
 

@@ -10,6 +10,8 @@
 #include "capture/binary/worker.h"
 #include "formats/base/clock.h"
 
+STARTS_THREADS;
+
 #define SOON_NS (20 * NS_PER_S) /* a bound for slow machines; nothing waits that long */
 
 struct test_job {
