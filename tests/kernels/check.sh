@@ -1,7 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Records on each kernel named (in-guest.sh), judges that here (verify.py), and closes with one line of counts. As many guests
-# run side by side as there are processors: what is emulated mostly waits for one.
+# Records on each kernel named (in-guest.sh), judges that here (verify.py), and closes with one line of counts.
 # usage: check.sh KERNEL...
 set -uo pipefail
 . "$(dirname "$0")/../debian.sh"
@@ -17,10 +16,9 @@ guest() { # KERNEL DIR SECONDS [OPTION]: exits as run.sh
     "$tests/kernels/run.sh" ${4:+"$4"} -t "$3" -s "$2" "$1" "PYTHONS='${PYTHONS:-}' sh tests/kernels/in-guest.sh $2"
 }
 
-# Prints a line for each thing that was judged.
-check() { # KERNEL
-    local kernel=$1 dir=$results/$1 rc
-    guest "$kernel" "$dir" 500 && rc=0 || rc=$?
+for kernel; do
+    dir=$results/$kernel
+    guest "$kernel" "$dir" 400 && rc=0 || rc=$?
     # Now and then qemu's emulation goes on with code that the kernel has just changed on another processor, as it does
     # where tracepoints are switched on, and the kernel dies of that or stands still with a processor that is busy for ever. It
     # cannot where one thread emulates all processors: one that dies there has another reason.
@@ -29,27 +27,11 @@ check() { # KERNEL
         guest "$kernel" "$dir" 1200 -1 && rc=0 || rc=$?
     fi
     case $rc in
-    0) /usr/bin/python3 "$tests/kernels/verify.py" "$dir" || echo "FAILED kernel $kernel: verify.py's exit code $?" ;;
-    77) echo "SKIPPED kernel $kernel: can't run here, the reason stands above" ;;
-    *) echo "FAILED kernel $kernel: exit code $rc" ;;
+    0) lines=$(/usr/bin/python3 "$tests/kernels/verify.py" "$dir") || lines="$lines
+FAILED kernel $kernel: verify.py's exit code $?" ;;
+    77) lines="SKIPPED kernel $kernel: can't run here, the reason stands above" ;;
+    *) lines="FAILED kernel $kernel: exit code $rc" ;;
     esac
-}
-
-for kernel; do
-    "$tests/kernels/fetch.sh" "$kernel" >/dev/null # one after another, from one archive; who cannot have it says so
-done
-running=0
-for kernel; do
-    if [ $running -ge "$(nproc)" ]; then
-        wait -n
-        running=$((running - 1))
-    fi
-    check "$kernel" >"$results/$kernel.verdicts" 2>"$results/$kernel.said" &
-    running=$((running + 1))
-done
-wait
-for kernel; do
-    cat "$results/$kernel.said" >&2
     while read -r verdict rest; do
         case $verdict in
         ok) passed=$((passed + 1)) ;;
@@ -58,7 +40,7 @@ for kernel; do
         '') continue ;;
         esac
         printf '  %-7s %s\n' "$verdict" "$rest"
-    done <"$results/$kernel.verdicts"
+    done <<<"$lines"
 done
 echo "$passed passed, $failed failed, $skipped skipped"
 [ $failed = 0 ]
