@@ -43,12 +43,9 @@ void loop_threads_look(struct loop_threads *l, uint32_t tgid)
     for (uint32_t i = 0; i < l->count && i < LOOP_THREADS_MAX; i++) {
         struct loop_thread *t = &l->threads[i];
         struct procfs_stat stat;
-        char path[64], text[1024];
         /* First the count: a thread that was given a CPU between the two is seen awake, or has another count later. */
         t->arrivals = arrivals_of(tgid, t->tid);
-        snprintf(path, sizeof path, "/proc/%u/task/%u/stat", tgid, t->tid);
-        t->asleep = t->arrivals && procfs_read_at(AT_FDCWD, path, text, sizeof text) && procfs_parse_stat(text, &stat) &&
-                    stat.state != 'R';
+        t->asleep = t->arrivals && procfs_stat((pid_t)tgid, (pid_t)t->tid, &stat) && stat.state != 'R';
     }
 }
 

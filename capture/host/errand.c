@@ -87,14 +87,6 @@ static uint32_t user_of(pid_t pid)
     return procfs_read_at(AT_FDCWD, path, text, sizeof text) && procfs_parse_uids(text, &uids) ? uids.effective : UINT32_MAX;
 }
 
-static bool stat_of(pid_t pid, struct procfs_stat *out)
-{
-    char path[32], text[1024];
-
-    snprintf(path, sizeof path, "/proc/%d/stat", pid);
-    return procfs_read_at(AT_FDCWD, path, text, sizeof text) && procfs_parse_stat(text, out);
-}
-
 static void remember(pid_t pid)
 {
     struct lates *l = &state.lates;
@@ -102,7 +94,7 @@ static void remember(pid_t pid)
     struct procfs_stat stat;
     uint32_t at = 0;
 
-    if (stat_of(pid, &stat))
+    if (procfs_stat(pid, 0, &stat))
         memcpy(late.comm, stat.comm, sizeof late.comm);
     while (at < l->count && (l->list[at].pid != pid || strcmp(l->list[at].comm, late.comm)))
         at++;
@@ -251,7 +243,7 @@ static bool is_running(const struct helper *h)
 {
     struct procfs_stat stat;
 
-    return stat_of(h->self, &stat) && stat.state == 'R';
+    return procfs_stat(h->self, 0, &stat) && stat.state == 'R';
 }
 
 /*

@@ -2,8 +2,6 @@
 /* Sorted by parent, all children of a process lie side by side; each process found is looked up as a parent once. */
 #include "capture/host/procfs_descent.h"
 
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "capture/host/procfs_task.h"
@@ -73,10 +71,8 @@ struct error *procfs_descendants(const uint32_t *roots, size_t root_count, struc
     TRY(procfs_pids(&all));
     err = VEC_RESERVE(&list, all.list.count) ? NULL : error_no_memory();
     for (size_t i = 0; !err && i < all.list.count; i++) {
-        char path[32], text[1024];
         struct procfs_stat stat;
-        snprintf(path, sizeof path, "/proc/%d/stat", all.list.data[i]);
-        if (procfs_read_at(AT_FDCWD, path, text, sizeof text) && procfs_parse_stat(text, &stat))
+        if (procfs_stat(all.list.data[i], 0, &stat))
             list.data[list.count++] = (struct procfs_parentage){(uint32_t)all.list.data[i], stat.parent_tgid};
     }
     if (!err)

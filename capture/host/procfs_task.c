@@ -58,6 +58,17 @@ bool procfs_parse_stat(const char *text, struct procfs_stat *out)
     return true;
 }
 
+bool procfs_stat(pid_t pid, pid_t tid, struct procfs_stat *out)
+{
+    char path[64], text[1024];
+
+    if (tid)
+        snprintf(path, sizeof path, "/proc/%d/task/%d/stat", pid, tid);
+    else
+        snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    return procfs_read_at(AT_FDCWD, path, text, sizeof text) && procfs_parse_stat(text, out);
+}
+
 uint32_t procfs_last_number(const char *status, const char *name)
 {
     size_t name_len = strlen(name);

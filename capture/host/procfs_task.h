@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 /*
  * Reads an open file from its start, as much as fits, and adds a NUL. False when the process has ended or the file is
@@ -27,6 +28,8 @@ struct procfs_stat {
 };
 /* Parses the text of a stat file; false when it is malformed. */
 bool procfs_parse_stat(const char *text, struct procfs_stat *out);
+/* Reads that of a process, or with a `tid` that of one of its threads; false: it is gone, or may not be read. */
+bool procfs_stat(pid_t pid, pid_t tid, struct procfs_stat *out);
 /*
  * Returns the last number in the line of a status file that begins with `name`. In "NSpid:" that is the pid in the
  * process's own namespace. 0: there is no such line.

@@ -303,9 +303,7 @@ static struct error *consider(struct followed_set *s, uint32_t pid, uint64_t tim
     char path[48], text[4096];
     struct procfs_stat stat;
 
-    snprintf(path, sizeof path, "/proc/%u/stat", pid);
-    if (!procfs_read_at(AT_FDCWD, path, text, sizeof text) || !procfs_parse_stat(text, &stat) || !find(s, stat.parent_tgid) ||
-        find(s, pid))
+    if (!procfs_stat((pid_t)pid, 0, &stat) || !find(s, stat.parent_tgid) || find(s, pid))
         return NULL;
     snprintf(path, sizeof path, "/proc/%u/status", pid);
     if (!procfs_read_at(AT_FDCWD, path, text, sizeof text))

@@ -35,14 +35,6 @@ static bool is_pypy(const struct process *p)
     return false;
 }
 
-static bool read_stat(uint32_t pid, struct procfs_stat *stat)
-{
-    char path[32], text[1024];
-
-    snprintf(path, sizeof path, "/proc/%u/stat", pid);
-    return procfs_read_at(AT_FDCWD, path, text, sizeof text) && procfs_parse_stat(text, stat);
-}
-
 /* ---- processes ---- */
 
 struct error *advice_check_pids(const struct session_options *o)
@@ -86,7 +78,7 @@ struct error *advice_no_python(const struct session *s, const struct process *p)
     struct procfs_stat stat;
     char without[128];
 
-    if (read_stat(p->tgid, &stat) && (stat.state == 'Z' || stat.state == 'X'))
+    if (procfs_stat((pid_t)p->tgid, 0, &stat) && (stat.state == 'Z' || stat.state == 'X'))
         return error_create(ERROR_NOT_FOUND, "process %u (%s) has ended: its parent has not waited for it yet (a zombie)",
                             p->tgid, p->comm);
     privileges_missing_to_read(&s->host, without);
@@ -113,7 +105,7 @@ static bool say_stopped(FILE *f, uint32_t pid)
 {
     struct procfs_stat stat;
 
-    if (!read_stat(pid, &stat) || (stat.state != 'T' && stat.state != 't'))
+    if (!procfs_stat((pid_t)pid, 0, &stat) || (stat.state != 'T' && stat.state != 't'))
         return false;
     if (stat.state == 'T')
         messages_line(f, "process %u (%s) is stopped (SIGSTOP): kill -CONT %u lets it go on", pid, stat.comm, pid);
@@ -210,7 +202,7 @@ static void explain_pids(struct session *s)
         struct procfs_stat stat;
         if (say_stopped(o->messages, o->pids[i]))
             continue;
-        if (!read_stat(o->pids[i], &stat) || stat.state == 'Z' || stat.state == 'X')
+        if (!procfs_stat((pid_t)o->pids[i], 0, &stat) || stat.state == 'Z' || stat.state == 'X')
             messages_line(o->messages, "process %u has ended", o->pids[i]);
         else if (p && p->selected && !o->include_non_python && !p->python && !advice_may_be_python(s, p))
             messages_line(o->messages, "process %u (%s) is not CPython; -a records such processes, too", o->pids[i], stat.comm);
@@ -267,7 +259,7 @@ void advice_left_behind(struct session *s)
     for (struct process *p; named < NAMED_MAX && (p = processes_next(s->processes, &cursor));) {
         struct procfs_stat stat;
         if (!p->in_scope || p->ended_ns || p->tgid == (uint32_t)s->command.pid || !process_has_python(p) ||
-            !read_stat(p->tgid, &stat) || stat.state == 'Z' || stat.state == 'X')
+            !procfs_stat((pid_t)p->tgid, 0, &stat) || stat.state == 'Z' || stat.state == 'X')
             continue;
         messages_line(s->o->messages, "the command has ended; its child %u (%s) runs on and is not recorded any more: pycap "
                                       "record -p %u",

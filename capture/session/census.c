@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "capture/session/census.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "capture/host/procfs.h"
@@ -96,10 +95,8 @@ static bool is_seen(const struct census *c, const struct listed *thread, enum si
 static bool has_ended(const struct listed *thread)
 {
     struct procfs_stat stat;
-    char path[64], text[1024];
 
-    snprintf(path, sizeof path, "/proc/%u/task/%u/stat", thread->tgid, thread->tid);
-    return !procfs_read_at(-1, path, text, sizeof text) || !procfs_parse_stat(text, &stat) || stat.state == 'Z' || stat.state == 'X';
+    return !procfs_stat((pid_t)thread->tgid, (pid_t)thread->tid, &stat) || stat.state == 'Z' || stat.state == 'X';
 }
 
 /* Strikes out threads that have ended, as many as one look may take. */

@@ -5,8 +5,6 @@
  */
 #include "capture/session/thread_states.h"
 
-#include <stdio.h>
-
 #include "capture/host/procfs.h"
 #include "capture/host/procfs_task.h"
 #include "capture/trace/trace_accounts.h"
@@ -56,10 +54,8 @@ static uint64_t since_of(const struct session *s, uint32_t tid)
 static struct error *put_thread(struct session *s, struct process *p, uint32_t tid)
 {
     struct procfs_stat stat;
-    char path[64], text[1024];
 
-    snprintf(path, sizeof path, "/proc/%u/task/%u/stat", p->tgid, tid);
-    if (!procfs_read_at(-1, path, text, sizeof text) || !procfs_parse_stat(text, &stat))
+    if (!procfs_stat((pid_t)p->tgid, (pid_t)tid, &stat))
         return NULL; /* it is gone */
     enum trace_kernel_state state = state_of(stat.state);
     uint64_t since_ns = state == TRACE_STATE_RUNS || state == TRACE_STATE_ENDED ? 0 : since_of(s, tid);
