@@ -53,6 +53,12 @@ Attack = collections.namedtuple("Attack", "name command first as_root", defaults
 # recorder has not met; "service", the same, begun before the recording; "version", a program of root's with an interpreter of a
 # version that does not run elsewhere. `rare`: a run without words has another one of its kind, but runs by turns have it.
 Group = collections.namedtuple("Group", "name options attacks victim rare", defaults=["known", False])
+
+
+def switches(*kinds):
+    return [Attack(f"threads that switch: {kind}", f"switches.py {kind}") for kind in kinds]
+
+
 # {programs}: the folder of the compiled attacks.
 # {secret}, {program}, {fifo}: a text file, an ELF file and a FIFO that only root may open. {in_root}: the start of a command
 # that shall run in a root tree.
@@ -120,19 +126,13 @@ GROUPS = [
         ("host-ids", "modules", "service", False), ("subids", "modules", "new", True), ("login", "modules", "new", True),
         ("ids", "modules", "new", True), ("setuid", "layouts", "version", True), ("ids", "layouts", "version", False),
         ("container", "layouts", "version", True), ("host-ids", "layouts", "version", True))),
-    Group("threads that switch", ["--wall"], [
-        *(Attack(f"threads that switch: {how}", f"switches.py {how}") for how in ("lock", "places", "threads", "children")),
-    ]),
-    Group("threads that switch, woken by others", ["--wall", "--waker", "-a"], [
-        *(Attack(f"threads that switch: {how}", f"switches.py {how}") for how in ("renames", "pairs", "programs")),
-    ]),
+    Group("threads that switch", ["--wall"], switches("lock", "places", "threads", "children")),
+    Group("threads that switch, woken by others", ["--wall", "--waker", "-a"], switches("renames", "pairs", "programs")),
     Group("threads that switch, with memory and tasks", ["--wall", "--waker", "-e", "memory-growth", "-e", "task-wait"], [
         Attack("threads that sleep, each elsewhere", "switches.py sleepers", first=True),
-        *(Attack(f"threads that switch: {how}", f"switches.py {how}") for how in ("places", "threads")),
+        *switches("places", "threads"),
     ]),
-    Group("threads that switch, at 999 Hz", ["--wall", "--waker", "-a", "-F", "999"], [
-        *(Attack(f"threads that switch: {how}", f"switches.py {how}") for how in ("lock", "places", "children")),
-    ]),
+    Group("threads that switch, at 999 Hz", ["--wall", "--waker", "-a", "-F", "999"], switches("lock", "places", "children")),
     Group("tracepoints", ["-e", "cpu-clock", "-e", "syscalls:sys_enter_openat"], [
         Attack("files that are opened all the time", "calls.py opens"),
         Attack("programs that start and end", "storm.py exec"),
@@ -504,8 +504,8 @@ def told(recording):
 
 def run_group(pycap, pysym, programs, group, attacks):
     """Runs these attacks beside one recording. Returns (figures, faults, {name of an attack: why it was skipped})."""
-    if why_skipped(group, attacks):
-        return "", [], why_skipped(group, attacks)
+    if why := why_skipped(group, attacks):
+        return "", [], why
     recording, faults, skipped = record_beside(pycap, pysym, programs, group, attacks)
     faults += recording.missing()
     return recording.text, faults + [told(recording)] if faults else [], skipped
@@ -516,8 +516,8 @@ def run_in_turns(pycap, pysym, programs, group, attacks, enough_ticks):
     The same by turns with recordings without attackers, until the victim had so many ticks beside them: of what it has without,
     it keeps LEAST_SHARE, within three standard errors.
     """
-    if why_skipped(group, attacks):
-        return "", [], why_skipped(group, attacks)
+    if why := why_skipped(group, attacks):
+        return "", [], why
     attacked, alone, faults = Together(), Together(), []
     while attacked.ticks < enough_ticks and not faults:
         recording, faults, skipped = record_beside(pycap, pysym, programs, group, attacks)

@@ -16,7 +16,7 @@ OPTIONS = ["--wall", "--on-demand", "--before", "60", "--after", "2", "--keep", 
 def flight(pycap, pysym, scene):
     del pysym
     with contextlib.ExitStack() as attackers:
-        made = [beside.Attacker(beside.Attack(kind, f"switches.py {kind}"), scene, pathlib.Path()) for kind in KINDS]
+        made = [beside.Attacker(attack, scene, pathlib.Path()) for attack in beside.switches(*KINDS)]
         for attacker in made:
             attackers.callback(attacker.close)
             attacker.why_not()
