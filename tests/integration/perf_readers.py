@@ -308,7 +308,7 @@ def native_differs(wanted, got):
     if got.name == UNKNOWN:
         return wanted.name != UNKNOWN
     if wanted.kind == "kernel" and wanted.offset == 0 and got.offset is None:
-        return False  # hotspot looks for the call one byte below
+        return False  # hotspot takes all starts of functions for one place
     # One place may have several names, of which readers choose others: then it is as far from the start of each. Of a
     # return address, perf.data has the byte before it, which belongs to the call.
     same_place = None not in (wanted.offset, got.offset) and wanted.offset - got.offset in (0, 1)

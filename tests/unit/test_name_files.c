@@ -141,6 +141,26 @@ TEST(other_kernel)
     end(&sc);
 }
 
+/* hotspot takes all addresses at which symbols start for one: those that have no true start lie behind it. */
+TEST(starts)
+{
+    struct scene sc;
+
+    scene_of(&sc);
+    uint64_t nameless = met(&sc, "", KERNEL, 0xffffffff82000000, 0);
+    uint64_t made_up = met(&sc, "user", KERNEL, 0x1000, 0), made_up_nameless = met(&sc, "", KERNEL, 0x2000, 0);
+    met(&sc, "schedule", KERNEL, 0xffffffff81000000, 0);
+    assert_true(made_up == 0xffff800000001001 && made_up_nameless == 0xffff800000001011);
+    assert_true(nameless == 0xffffffff82000000);
+    assert_string_equal(finish(&sc), "ffff800000000000 T _text\n"
+                                     "ffff800000001000 T user\n"
+                                     "ffff800000001010 T [unknown]\n"
+                                     "ffffffff81000000 T schedule\n"
+                                     "ffffffff81ffffff T [unknown]\n"
+                                     "ffffffff82000001 T _end\n");
+    end(&sc);
+}
+
 TEST(hostile_symbols)
 {
     static char longest[5000];

@@ -23,6 +23,8 @@
 
 enum {
     MADE_UP_BYTES = 16,   /* between two addresses of ours */
+    /* hotspot shows one name for all addresses at which symbols of the kernel start: ours start this far below the first. */
+    FIRST_BYTES = 1,
     NAME_MAX_BYTES = 400, /* perf reads lines of 512 characters */
 };
 
@@ -155,9 +157,9 @@ static struct error *make_up(struct kernel_names *k, uint32_t name, uint64_t *ad
         known = &k->made_up.data[name];
     }
     if (!*known) {
-        *known = k->made_up_end;
+        *known = k->made_up_end + FIRST_BYTES;
+        TRY(insert(k, count_below(k, *known), (struct symbol){k->made_up_end, *known, name}));
         k->made_up_end += MADE_UP_BYTES;
-        TRY(insert(k, count_below(k, *known), (struct symbol){*known, *known, name}));
     }
     *address = *known;
     return NULL;
@@ -176,7 +178,8 @@ struct error *kernel_names_address(struct kernel_names *k, uint32_t frame, uint6
         return NULL;
     TRY(spell(k, f, &name));
     *address = f->address;
-    TRY(take_in(k, name == NAMELESS ? f->address : f->address - f->symbol_offset, f->address, name, &fits));
+    uint64_t start = f->address - (name == NAMELESS ? FIRST_BYTES : f->symbol_offset);
+    TRY(take_in(k, start, f->address, name, &fits));
     if (!fits)
         TRY(make_up(k, name, address));
     k->addresses.data[frame] = *address;
