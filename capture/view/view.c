@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -119,7 +120,7 @@ static void show_progress(const struct view *v)
     if (p->processes)
         snprintf(processes, sizeof processes, "%u process%s", p->processes, p->processes == 1 ? "" : "es");
     printf("\033[Kpycap: ");
-    switch (p->step) {
+    switch (atomic_load(&p->step)) {
     case STEP_BEGINS:
         printf("starting");
         break;

@@ -27,19 +27,18 @@ idle() {
 n=0
 for python in ${PYTHONS:-/usr/bin/python3}; do
     echo "$python" >"$dir/$n.python"
-    for way in tables:4 snapshot:3 none:2; do
+    for way in tables:3 snapshot:2 none:2; do
         seconds=${way#*:} way=${way%:*}
         # The end of the command ends the recording; --duration is only a guard.
         PYCAP_VERIFIER_STATS=1 "$pycap" record -o "$dir/$n-$way.trace" -F 99 -d 200 --unwind $way -- \
             "$python" tests/kernels/work.py $seconds >"$dir/$n-$way.truth" 2>"$dir/$n-$way.log"
         echo $? >"$dir/$n-$way.rc"
     done
-    # Beside each other: what is emulated mostly waits for one processor. A file that is there opens the gate.
-    idle $n "$python" &
+    # A file that is there opens the gate.
     "$pycap" record -o "$dir/$n-wall.trace" --wall --waker -F 99 -d 200 -- \
-        "$python" testdata/programs/thread_clocks.py 1 / >"$dir/$n-wall.truth" 2>"$dir/$n-wall.log"
+        "$python" testdata/programs/thread_clocks.py 2 / >"$dir/$n-wall.truth" 2>"$dir/$n-wall.log"
     echo $? >"$dir/$n-wall.rc"
-    wait
+    idle $n "$python"
     # Several events at once, tracepoints among them; and growth.
     "$pycap" record -v -o "$dir/$n-events.trace" -d 200 -m 16M -F 99 -e cpu-clock,page-faults \
         -e syscalls:sys_enter_openat -e syscalls:sys_enter_write/weight=count,unit=bytes/ -e sched:sched_process_fork -- \
@@ -61,7 +60,7 @@ os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 for _ in range(3):
     if not os.fork():
         break
-spins(8)' 2>"$dir/$n-runq.log"
+spins(6)' 2>"$dir/$n-runq.log"
     echo $? >"$dir/$n-runq.rc"
     n=$((n + 1))
 done
