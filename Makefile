@@ -44,9 +44,9 @@ CLANG   ?= $(firstword $(shell command -v clang clang-14 clang-16 clang-19 2>/de
 LLVM_STRIP ?= $(firstword $(shell command -v llvm-strip llvm-strip-14 llvm-strip-16 llvm-strip-19 2>/dev/null) llvm-strip-14)
 BPFTOOL ?= $(firstword $(shell PATH=$$PATH:/usr/sbin command -v bpftool 2>/dev/null) /usr/sbin/bpftool)
 PYTHON  ?= /usr/bin/python3
-# Sanitizers find at -O1 what they find at -O2, and what the compiler would leave out there; it builds in two thirds of the time.
-# Some warnings need the ranges that only -O2 works out, and are given there.
-CFLAGS  ?= $(if $(filter 1,$(SANITIZE) $(TSAN)),-O1,-O2) -g
+# Sanitizers find at -O1 what they find at -O2, and what the compiler would leave out there; their reports need lines of code alone.
+# It builds in a third of the time. Some warnings need the ranges that only -O2 works out, and are given there.
+CFLAGS  ?= $(if $(filter 1,$(SANITIZE) $(TSAN) $(FUZZ)),-O1 -g1,-O2 -g)
 # Headers of this host for the BPF target, for which clang knows none. They come last.
 BPF_INCLUDES = $(patsubst %,-idirafter /usr/include/%,$(wordlist 1,1,$(or $(CROSS),$(shell $(CLANG) -print-multiarch 2>/dev/null))))
 V ?= 0
@@ -217,7 +217,7 @@ $(OUT)/tools/pycap_stages: $(OBJ)/capture/main.o $(SKELETON_USERS:%.c=$(STAGES)/
 DEB_BUILD := gcc libc6-dev pkgconf clang-14 llvm-14 libbpf-dev libelf-dev libdw-dev libunwind-dev libjansson-dev libzstd-dev libarchive-dev libxxhash-dev libiberty-dev zlib1g-dev liblzma-dev libbz2-dev libseccomp-dev libcurl4-gnutls-dev libncurses-dev bpftool scdoc
 DEB_TEST  := libcmocka-dev python3 python3-pytest python3-pytest-xdist python3-protobuf python3-yaml dwz linux-perf binutils musl-tools debuginfod openssl tmux zstd bzip2 xz-utils
 # 184 MB to fetch, 655 MB installed, a minute. Where it cannot be had, the tests of the page are skipped.
-DEB_BROWSER := chromium
+DEB_BROWSER := chromium-headless-shell
 DEB_DEB   := dpkg-dev debhelper xz-utils
 DEB_FUZZ  := libclang-rt-14-dev python3
 DEB_DEMO  := python3 python3-dev
@@ -315,6 +315,7 @@ check-unit: all $(UNIT_BIN) ## unit tests only: no privilege, no kernel, no comp
 	$(run_tests) unit
 check-long: all $(TEST_TOOLS) ## the tests that are too long for every run; minutes
 	$(run_tests) long
+	$(Q)tests/deb.sh --twice || [ $$? = 77 ]
 tests-list: ## an index of the tests: what each file tests, and how long it took when it last ran
 	$(Q)$(PYTHON) tests/list.py $(OUT)
 check-stores: all $(TRACE_TOOLS) ## push to real stores: make check-stores PARCA=path PYROSCOPE=path

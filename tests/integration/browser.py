@@ -35,7 +35,7 @@ KEYS = {"Enter": (13, "\r"), "Escape": (27, ""), "Tab": (9, ""), "Backspace": (8
 @functools.lru_cache(maxsize=None)
 def chromium():
     """The path of Chromium, or None."""
-    names = ("chromium", "chromium-browser", "chromium-headless-shell", "google-chrome")
+    names = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
     return next(filter(None, map(shutil.which, names)), None)
 
 

@@ -64,6 +64,7 @@ def test_bomb(made, name):
             assert seconds <= 5 * SECONDS, form
 
 
+@pytest.mark.unsanitized
 def test_the_limits_are_options(make, tmp_path):
     """A trace that is refused with little memory is read with more; an output that is cut has whole lines and an error."""
     trace = make(samples=20000, stacks=20000, depth=40)
@@ -90,6 +91,7 @@ def equal_samples(count):
     return craft.file_header() + craft.block(body, 0, samples=count)
 
 
+@pytest.mark.unsanitized
 @pytest.mark.parametrize("form", ["perf-script", "ndjson", "dump"])
 def test_equal_samples(tmp_path, form):
     """An output goes by the size of its trace, and says so; the option lifts that. A trace in a pipe has no size."""

@@ -293,6 +293,7 @@ def test_same_bytes(make, pysym, tmp_path):
     assert pages[0] == pages[1] == good(pysym(trace, "-f", "html", text=False))
 
 
+@pytest.mark.unsanitized
 def test_a_million_samples(make, pysym, tmp_path):
     """Under 5 MB, though threads, stacks and times are drawn; and what is kept of them grows with their number alone."""
     trace = make(samples=1000000, stacks=5000, depth=40, processes=4, threads=24, cpus=8, gil=1, natural=1)

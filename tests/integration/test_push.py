@@ -497,6 +497,7 @@ def peak_kib(running):
     return found
 
 
+@pytest.mark.unsanitized
 @one_store
 def test_memory_while_the_store_is_down(push, store, make, tmp_path):
     """The folder grows, memory does not; and then all is sent."""

@@ -58,11 +58,10 @@ def moderated(x, v, old, least):
         variance = np.maximum(expected * common, max(least, 1e-5) * sampling)
     error = np.sqrt(variance * (1 / old + 1 / new))
     row_df = min(df + d0, df * rows)
-    out = [tau2, d0, s02, df]
-    for d, e, s2 in zip(difference, error, variance):
-        out += [d, e, row_df, min(2 * float(upper(abs(d) / e, row_df)), 1), s2, float(upper((d - THRESHOLD) / e, row_df)),
-                *interval(d, e, row_df)]
-    return out
+    p = np.minimum(2 * upper(abs(difference) / error, row_df), 1)
+    low, high = interval(difference, error, row_df)
+    each = np.broadcast_arrays(difference, error, row_df, p, variance, upper((difference - THRESHOLD) / error, row_df), low, high)
+    return [tau2, d0, s02, df, *np.stack(each, axis=1).ravel().tolist()]
 
 
 def welch(a, b):
