@@ -134,9 +134,9 @@ struct event event_slowed(const struct event *event, uint64_t part, uint64_t who
             slowed.frequency_hz = 1;
     } else {
         double period = (double)event->period * (double)whole / (double)(part ? part : 1);
-        uint64_t longest = longest_period(event), least = period < (double)longest ? (uint64_t)period : longest;
-        /* Upwards: where each one is sampled it would be left as it was. */
-        slowed.period = part == whole ? event->period : least + (least < longest && period > (double)least);
+        uint64_t longest = longest_period(event), nearest = period < (double)longest ? (uint64_t)(period + 0.5) : longest;
+        /* Where each one is sampled, the nearest is at times what it was. */
+        slowed.period = nearest + (part != whole && nearest == event->period && nearest < longest);
     }
     return slowed;
 }

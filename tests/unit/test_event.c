@@ -181,6 +181,9 @@ TEST(slowed)
     assert_int_equal(event_slowed(&faults, 1, 2).period, 32);
     assert_int_equal(event_slowed(&faults, 2, 3).period, 24);
     assert_int_equal(event_slowed(&faults, 99, 100).period, 17);
+    faults.period = 1;
+    assert_int_equal(event_slowed(&faults, 49, 99).period, 2); /* half of an odd rate */
+    assert_int_equal(event_slowed(&faults, 98, 99).period, 2);
     faults.period = EVENT_PERIOD_MAX;
     assert_int_equal(event_slowed(&faults, 1, 2).period, EVENT_PERIOD_MAX);
 }
