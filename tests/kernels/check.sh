@@ -15,6 +15,7 @@ trap 'kill $(jobs -p) 2>/dev/null; wait; rm -rf "$results"' EXIT
 # two guests with a thread each get more done than one with two.
 check() { # KERNEL: lines of verdicts
     local dir=$results/$1 rc=0
+    rm -rf "$dir"
     mkdir "$dir"
     "$tests/kernels/run.sh" -1 -t 900 -s "$dir" "$1" "PYTHONS='${PYTHONS:-}' sh tests/kernels/in-guest.sh $dir" || rc=$?
     case $rc in
@@ -29,6 +30,13 @@ for kernel; do
     check "$kernel" >"$results/$kernel.verdicts" &
 done
 wait
+# Beside another one an emulated machine may have no CPU for seconds, in which programs begin and end that it was to record.
+for kernel; do
+    grep -q '^FAILED' "$results/$kernel.verdicts" || continue
+    say "kernel $kernel: once more, alone, since this was wrong:"
+    grep '^FAILED' "$results/$kernel.verdicts" >&2
+    check "$kernel" >"$results/$kernel.verdicts"
+done
 
 passed=0 failed=0 skipped=0
 for kernel; do

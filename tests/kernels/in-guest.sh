@@ -29,13 +29,14 @@ for python in ${PYTHONS:-/usr/bin/python3}; do
     echo "$python" >"$dir/$n.python"
     for way in tables:3 snapshot:2 none:2; do
         seconds=${way#*:} way=${way%:*}
-        # The end of the command ends the recording; --duration is only a guard.
-        PYCAP_VERIFIER_STATS=1 "$pycap" record -o "$dir/$n-$way.trace" -F 99 -d 200 --unwind $way -- \
+        # The end of the command ends the recording; --duration is only a guard. The buffer is so large that nothing is left out of
+        # it where the host gives the guest no CPU for seconds: functions would have no names when the program has ended.
+        PYCAP_VERIFIER_STATS=1 "$pycap" record -o "$dir/$n-$way.trace" -m 64M -F 99 -d 200 --unwind $way -- \
             "$python" tests/kernels/work.py $seconds >"$dir/$n-$way.truth" 2>"$dir/$n-$way.log"
         echo $? >"$dir/$n-$way.rc"
     done
     # A file that is there opens the gate.
-    "$pycap" record -o "$dir/$n-wall.trace" --wall --waker -F 99 -d 200 -- \
+    "$pycap" record -o "$dir/$n-wall.trace" -m 64M --wall --waker -F 99 -d 200 -- \
         "$python" testdata/programs/thread_clocks.py 2 / >"$dir/$n-wall.truth" 2>"$dir/$n-wall.log"
     echo $? >"$dir/$n-wall.rc"
     idle $n "$python"
@@ -60,7 +61,7 @@ os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 for _ in range(3):
     if not os.fork():
         break
-spins(6)' 2>"$dir/$n-runq.log"
+spins(10)' 2>"$dir/$n-runq.log"
     echo $? >"$dir/$n-runq.rc"
     n=$((n + 1))
 done
