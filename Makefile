@@ -45,7 +45,7 @@ LLVM_STRIP ?= $(firstword $(shell command -v llvm-strip llvm-strip-14 llvm-strip
 BPFTOOL ?= $(firstword $(shell PATH=$$PATH:/usr/sbin command -v bpftool 2>/dev/null) /usr/sbin/bpftool)
 PYTHON  ?= /usr/bin/python3
 # Sanitizers find at -O1 what they find at -O2, and what the compiler would leave out there; their reports need lines of code alone.
-# It builds in a third of the time. Some warnings need the ranges that only -O2 works out, and are given there.
+# Both build faster. Some warnings need the ranges that only -O2 works out, and are given there.
 CFLAGS  ?= $(if $(filter 1,$(SANITIZE) $(TSAN) $(FUZZ)),-O1 -g1,-O2 -g)
 # Headers of this host for the BPF target, for which clang knows none. They come last.
 BPF_INCLUDES = $(patsubst %,-idirafter /usr/include/%,$(wordlist 1,1,$(or $(CROSS),$(shell $(CLANG) -print-multiarch 2>/dev/null))))
@@ -216,7 +216,7 @@ $(OUT)/tools/pycap_stages: $(OBJ)/capture/main.o $(SKELETON_USERS:%.c=$(STAGES)/
 # INSTALLING_* install Debian's packages first (docs/build/deps.sh). No other goal installs anything, but deps and deps-test.
 DEB_BUILD := gcc libc6-dev pkgconf clang-14 llvm-14 libbpf-dev libelf-dev libdw-dev libunwind-dev libjansson-dev libzstd-dev libarchive-dev libxxhash-dev libiberty-dev zlib1g-dev liblzma-dev libbz2-dev libseccomp-dev libcurl4-gnutls-dev libncurses-dev bpftool scdoc
 DEB_TEST  := libcmocka-dev python3 python3-pytest python3-pytest-xdist python3-protobuf python3-yaml dwz linux-perf binutils musl-tools debuginfod openssl tmux zstd bzip2 xz-utils
-# 184 MB to fetch, 655 MB installed, a minute. Where it cannot be had, the tests of the page are skipped.
+# 164 MB to fetch, 560 MB installed, a minute. Where it cannot be had, the tests of the page are skipped.
 DEB_BROWSER := chromium-headless-shell
 DEB_DEB   := dpkg-dev debhelper xz-utils
 DEB_FUZZ  := libclang-rt-14-dev python3
