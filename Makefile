@@ -44,9 +44,11 @@ CLANG   ?= $(firstword $(shell command -v clang clang-14 clang-16 clang-19 2>/de
 LLVM_STRIP ?= $(firstword $(shell command -v llvm-strip llvm-strip-14 llvm-strip-16 llvm-strip-19 2>/dev/null) llvm-strip-14)
 BPFTOOL ?= $(firstword $(shell PATH=$$PATH:/usr/sbin command -v bpftool 2>/dev/null) /usr/sbin/bpftool)
 PYTHON  ?= /usr/bin/python3
-# Sanitizers find at -O1 what they find at -O2, and what the compiler would leave out there; their reports need lines of code alone.
-# Both build faster. Some warnings need the ranges that only -O2 works out, and are given there.
-CFLAGS  ?= $(if $(filter 1,$(SANITIZE) $(TSAN) $(FUZZ)),-O1 -g1,-O2 -g)
+# Programs for tests alone run for seconds and would be optimized for longer. Sanitizers find without optimization what they find with
+# it, and what the compiler would leave out then; their reports need lines of code alone. Some warnings need the ranges that only -O2
+# works out, and are given there.
+TEST_CFLAGS := -O0 -g1
+CFLAGS  ?= $(if $(filter 1,$(SANITIZE) $(TSAN) $(FUZZ)),$(TEST_CFLAGS),-O2 -g)
 # Headers of this host for the BPF target, for which clang knows none. They come last.
 BPF_INCLUDES = $(patsubst %,-idirafter /usr/include/%,$(wordlist 1,1,$(or $(CROSS),$(shell $(CLANG) -print-multiarch 2>/dev/null))))
 V ?= 0
@@ -56,7 +58,9 @@ say = $(if $(filter 1,$(V)),,@printf '  %-7s %s\n' $(1) $(2))
 ONLY_AT_O2 := -Wno-format-truncation -Wno-maybe-uninitialized
 ifeq ($(SANITIZE),1)
 OUT := build/asan
-SAN := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer $(ONLY_AT_O2)
+SAN_TESTS := -fsanitize=address -fno-omit-frame-pointer $(ONLY_AT_O2)
+# Null pointers and what lies beyond an object ASan finds, too.
+SAN := $(SAN_TESTS) -fsanitize=undefined -fno-sanitize=null,object-size -fno-sanitize-recover=undefined
 else ifeq ($(FUZZ),1)
 OUT := build/fuzz
 CC  := $(CLANG)
@@ -229,12 +233,16 @@ INSTALLING_fuzz  := fuzz fuzz-long fuzz-run
 INSTALLING_deb   := deb
 INSTALLED := $(foreach k,test demo bench fuzz deb,$(if $(filter $(INSTALLING_$k),$(MAKECMDGOALS)),build/.deps-$k))
 $(foreach k,test demo bench fuzz deb,$(INSTALLING_$k)): | $(INSTALLED)
+# Once they are there make reads this file again, which asks programs such as pkg-config; but for make -n, which would install.
+ifeq ($(findstring n,$(firstword -$(MAKEFLAGS))),)
+include $(INSTALLED)
+endif
 .PHONY: deps deps-test
 deps: build/.deps-build ## install the Debian packages that building needs; a plain make installs nothing
 deps-test: build/.deps-test ## and those that the tests need
 # A first run says what will come, and how long it takes once the packages are there, on two CPUs.
 WILL_demo  := builds for half a minute, and records for 5 seconds
-WILL_test  := builds for a minute and a half, and tests: make check for 6 minutes
+WILL_test  := builds for a minute, and tests: make check for 6 minutes
 WILL_fuzz  := builds for a minute, and fuzzes for a minute or as long as FUZZ_SECONDS says
 WILL_bench := builds for half a minute, and measures: make bench for 40 minutes
 WILL_deb   := builds for a minute and a half
@@ -250,13 +258,22 @@ $(OUT)/.needs-%: docs/build/needs.sh | $(INSTALLED)
 	$(Q)touch $@
 
 # ---- tests ----
+# There are many programs of tests, which gold links in a third of the time.
+TEST_LINKER := $(if $(shell command -v ld.gold 2>/dev/null),-fuse-ld=gold)
 $(UNIT_BIN): $(OUT)/tests/%: $(OBJ)/tests/unit/%.o
 $(TOOLCHAIN_BIN): $(OUT)/tests/%: $(OBJ)/tests/toolchain/%.o
 $(UNIT_BIN) $(TOOLCHAIN_BIN): $(OBJ)/tests/unit/main.o $(SYMBOLIZE_LIB) $(CAPTURE_LIB) $(FORMATS_LIB)
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -Wl,--wrap=pthread_create -o $@ $(filter %.o,$^) $(SYMBOLIZE_LIB) $(CAPTURE_LIB) $(FORMATS_LIB) $(call pkg_config,--libs cmocka) $(LDLIBS_SYMBOLIZE) $(LDLIBS_CAPTURE)
+	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) $(TEST_LINKER) -Wl,--wrap=pthread_create -o $@ $(filter %.o,$^) $(SYMBOLIZE_LIB) $(CAPTURE_LIB) $(FORMATS_LIB) $(call pkg_config,--libs cmocka) $(LDLIBS_SYMBOLIZE) $(LDLIBS_CAPTURE)
 $(call obj,$(UNIT_SRC) $(TOOLCHAIN_SRC) tests/unit/main.c): | $(OUT)/.needs-test
+ifeq ($(origin CFLAGS),file)
+$(call obj,$(UNIT_SRC) $(TOOLCHAIN_SRC)): CFLAGS := $(TEST_CFLAGS) $(ONLY_AT_O2)
+# Those whose own functions are unwound are as people's programs are.
+$(call obj,$(shell grep -l '^.include "tests/unit/places.h"' tests/unit/*.c)): CFLAGS := -O2 -g
+endif
+# What UBSan finds in a test is no fault of the product, and that is half of what a sanitized build takes.
+$(call obj,$(UNIT_SRC) $(TOOLCHAIN_SRC)): SAN := $(or $(SAN_TESTS),$(SAN))
 # A made-up profile in every output format, to feed their consumers.
 $(OUT)/tools/emit_demo: $(call obj,tests/tools/emit_demo.c $(wildcard formats/base/*.c formats/emit/*.c formats/emit/*/*.c))
 	@mkdir -p $(@D)
@@ -307,29 +324,33 @@ check check-live: all $(TEST_TOOLS) $(patsubst %,$(OUT)/tests/%,$(shell sh tests
 	$(run_tests) named $(TEST_QUOTED)
 else
 check: all $(MAN) $(TEST_PROGRAMS) $(TEST_TOOLS) ## unit and golden tests, and a live test of each capability: 6 minutes on two CPUs; TEST=merge runs one file or test (tests/README.md)
-	$(run_tests) $(if $(filter 1,$(SANITIZE)),asan,check)
-check-live: all $(TEST_TOOLS) ## the live tests with all interpreters
+	$(run_tests) $(if $(filter 1,$(SANITIZE)),asan $(if $(WHOLE),whole),check)
+check-live: all $(TEST_TOOLS) ## the other live tests, what reads frames with all interpreters
 	$(run_tests) live
 endif
 check-unit: all $(UNIT_BIN) ## unit tests only: no privilege, no kernel, no compiler
 	$(run_tests) unit
 check-long: all $(TEST_TOOLS) ## the tests that are too long for every run; minutes
+	$(Q)tests/released.sh '*' || [ $$? = 77 ]
 	$(run_tests) long
 	$(Q)tests/deb.sh --twice || [ $$? = 77 ]
+	$(Q)tests/kernels/check.sh 6.1 6.12
+	$(Q)$(MAKE) --no-print-directory WHOLE=1 check-asan
 tests-list: ## an index of the tests: what each file tests, and how long it took when it last ran
 	$(Q)$(PYTHON) tests/list.py $(OUT)
 check-stores: all $(TRACE_TOOLS) ## push to real stores: make check-stores PARCA=path PYROSCOPE=path
 	$(Q)PYCAP="$(CURDIR)/$(OUT)/pycap" PYSYM="$(CURDIR)/$(OUT)/pysym" PARCA="$(PARCA)" PYROSCOPE="$(PYROSCOPE)" \
 		$(PYTHON) -m pytest -q -rsP --tb=short -m long tests/integration/test_real_stores.py
-check-asan: ## what check has of the programs in C, under ASan and UBSan
+check-asan: ## the tests in C, and of the others those that meet most of the programs, under ASan and UBSan; WHOLE=1: all of check
 	$(Q)PYTHONS="$${PYTHONS:-/usr/bin/python3}" $(NO_ASLR) $(MAKE) --no-print-directory SANITIZE=1 check
 # Under ThreadSanitizer run the tests in C that start threads (STARTS_THREADS), but these, which stop threads where it has code of its
-# own, delay its signals or count the threads of a process, of which it has one; and the smoke tests of the recorder.
+# own, delay its signals or count the threads of a process, of which it has one; and live tests of the recorder under a load.
 TSAN_LEFT_OUT := test_native_unwind test_proc test_unwind
 TSAN_TESTS    := $(filter-out $(TSAN_LEFT_OUT),$(patsubst %.c,%,$(notdir $(shell grep -l '^STARTS_THREADS;' $(UNIT_SRC) $(TOOLCHAIN_SRC)))))
-check-tsan: ## the tests in C that start threads, and the recorder, under ThreadSanitizer
-	$(Q)$(NO_ASLR) $(MAKE) --no-print-directory TSAN=1 SANITIZE=0 check-tsan-run
-check-tsan-run: all $(TSAN_TESTS:%=$(OUT)/tests/%) $(TEST_TOOLS)
+# Traces are read by a plain pysym, which has no threads but for `pycap top`; that one runs the pysym beside it.
+check-tsan: all $(TEST_TOOLS) ## the tests in C that start threads, and the recorder, under ThreadSanitizer
+	$(Q)PYSYM="$${PYSYM:-$(CURDIR)/$(OUT)/pysym}" $(NO_ASLR) $(MAKE) --no-print-directory TSAN=1 SANITIZE=0 check-tsan-run
+check-tsan-run: all $(TSAN_TESTS:%=$(OUT)/tests/%)
 	$(run_tests) tsan "$(TSAN_TESTS)"
 check-kernels: all ## pycap on Debian's kernels in qemu: KERNELS="5.10 newest"
 	$(Q)tests/kernels/check.sh $(KERNELS)

@@ -52,19 +52,63 @@ static inline int arch_is_sigreturn(const unsigned char *code)
 }
 
 /*
+ * The 16 bytes around an address in a PLT. lld and mold write no call frame information for theirs. The words that the entry
+ * has pushed onto the stack before byte `at` of it; -1: it is no entry that is known. A lazy entry is "jmp *slot; push
+ * number; jmp first", others do not push: those of IBT begin with endbr64, mold's put the number into r11.
+ */
+#define ARCH_STUB_BYTES X86_64_PLT_ENTRY_BYTES
+static inline int arch_stub_pushed(const unsigned char *code, unsigned at)
+{
+    if (code[0] == 0xff && code[1] == 0x25 && code[6] == 0x68 && code[11] == 0xe9)
+        return at >= 11;
+    if (code[0] == 0xf3 && code[1] == 0x0f && code[2] == 0x1e && code[3] == 0xfa &&
+        ((code[4] == 0xff && code[5] == 0x25) ||
+         (code[4] == 0x41 && code[5] == 0xbb && code[10] == 0xff && code[11] == 0x25)))
+        return 0;
+    return -1;
+}
+
+/* The register with what a system call returned. */
+#define ARCH_RESULT 0
+/*
+ * Whether these 8 bytes are what stands behind the system call in glibc's clone() and clone3(), 2.17 to 2.41:
+ * "test %rax,%rax; jl error; je child; ret".
+ */
+static inline int arch_is_after_clone(unsigned long long code)
+{
+    return (code & 0xff00ff00ffffffffull) == 0xc30074007cc08548ull;
+}
+
+/*
  * What stands behind the call in trampolines that are made at run time without call frame information (CPython's
- * -X perf), by the 8 bytes at the return address.
+ * -X perf), by the bytes at the return address.
  */
 enum arch_epilogue {
     ARCH_EPILOGUE_UNKNOWN,
     ARCH_EPILOGUE_POPS_FP, /* pop %rbp; ret: CPython 3.13 and later */
     ARCH_EPILOGUE_SKIPS,   /* add $8, %rsp; ret: CPython 3.12 */
 };
-static inline enum arch_epilogue arch_epilogue_at(unsigned long long code)
+#define ARCH_EPILOGUE_LEN 5
+static inline enum arch_epilogue arch_epilogue_at(const unsigned char *code)
 {
-    if ((code & 0xffff) == 0xc35d)
+    if (code[0] == 0x5d && code[1] == 0xc3)
         return ARCH_EPILOGUE_POPS_FP;
-    return (code & 0xffffffffffull) == 0xc308c48348ull ? ARCH_EPILOGUE_SKIPS : ARCH_EPILOGUE_UNKNOWN;
+    return code[0] == 0x48 && code[1] == 0x83 && code[2] == 0xc4 && code[3] == 0x08 && code[4] == 0xc3 ? ARCH_EPILOGUE_SKIPS
+                                                                                                         : ARCH_EPILOGUE_UNKNOWN;
+}
+/*
+ * Whether these bytes, which end at the return address, are all that stands before it in such a trampoline. It has no other
+ * instruction, so it does nothing but call its fourth argument with the others (Python/asm_trampoline.S).
+ */
+#define ARCH_TRAMPOLINE_LEN 6
+static inline int arch_is_trampoline(const unsigned char *code, enum arch_epilogue epilogue)
+{
+    if (code[4] != 0xff || code[5] != 0xd1) /* call *%rcx */
+        return 0;
+    if (epilogue == ARCH_EPILOGUE_POPS_FP) /* push %rbp; mov %rsp, %rbp */
+        return code[0] == 0x55 && code[1] == 0x48 && code[2] == 0x89 && code[3] == 0xe5;
+    /* sub $8, %rsp */
+    return epilogue == ARCH_EPILOGUE_SKIPS && code[0] == 0x48 && code[1] == 0x83 && code[2] == 0xec && code[3] == 0x08;
 }
 
 /*

@@ -125,6 +125,7 @@ struct task_struct {
     const struct cred *cred;
     struct nsproxy *nsproxy;
     kuid_t loginuid; /* not where the kernel has no audit */
+    unsigned in_execve : 1; /* from the opening of the new program's file on */
     struct sched_entity se;
     struct sched_info sched_info;
     struct thread_struct thread;

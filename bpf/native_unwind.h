@@ -64,10 +64,17 @@
 /* An entry: the address, with these bits on top, and the frame's stack pointer. */
 #define NATIVE_EXACT (1ull << 63)   /* not a return address: innermost, interrupted by a signal, or a signal's trampoline */
 #define NATIVE_GUESSED (1ull << 62) /* found without tables */
-#define NATIVE_ADDRESS ((1ull << 62) - 1)
+#define NATIVE_TRAMPOLINE (1ull << 61) /* its code does nothing but call what it was given (arch_is_trampoline()) */
+#define NATIVE_ADDRESS ((1ull << 61) - 1)
 struct native_frame {
     __u64 ip, sp;
 };
+
+/* An address in the frame's code: that of the instruction, or of the last byte of the call that it returns to. */
+WALK_INLINE __u64 native_frame_code(const struct native_frame *f)
+{
+    return (f->ip & NATIVE_ADDRESS) - !(f->ip & NATIVE_EXACT);
+}
 
 enum {
     NATIVE_NO_TABLE = 1,    /* executable memory that is not from a file */
@@ -123,7 +130,8 @@ struct native_unwind {
     PY_U64 word;
     union {
         __u64 word;
-        __u8 bytes[ARCH_SIGRETURN_LEN];
+        __u8 bytes[ARCH_STUB_BYTES];
+        __u8 call[ARCH_TRAMPOLINE_LEN + ARCH_EPILOGUE_LEN]; /* around a return address */
     } code;
     __u64 saved[ARCH_REGISTERS];
 #ifndef __bpf__
@@ -220,7 +228,8 @@ WALK_INLINE int native_signal(struct native_unwind *u)
 /* Goes to the caller, given its stack pointer and the return address. */
 WALK_INLINE int native_return(struct native_unwind *u, __u64 cfa, __u64 address)
 {
-    if (cfa <= u->registers[ARCH_SP])
+    /* Of a frame that was interrupted the return address may be in a register, and nothing of it on the stack. */
+    if (cfa < u->registers[ARCH_SP] || (cfa == u->registers[ARCH_SP] && !u->exact))
         return native_end(u, LOSS_native_loop);
     u->registers[ARCH_SP] = cfa;
     u->registers[ARCH_PC] = address;
@@ -240,14 +249,66 @@ WALK_INLINE int native_is_sigreturn(struct native_unwind *u, __u64 address)
     return !WALK_READ(u, &u->code, ARCH_SIGRETURN_LEN, address) && arch_is_sigreturn(u->code.bytes);
 }
 
-/* Steps over code that a program made. */
-WALK_INLINE int native_guess(struct native_unwind *u)
+/*
+ * libc's clone() and clone3() have no call frame information from their system call on, since it would be wrong in the child:
+ * there the stack begins.
+ */
+WALK_INLINE int native_is_after_clone(struct native_unwind *u, __u64 address)
+{
+    return !WALK_READ(u, &u->code.word, sizeof u->code.word, address) && arch_is_after_clone(u->code.word);
+}
+
+WALK_INLINE int native_clone(struct native_unwind *u)
+{
+    __u64 sp = u->registers[ARCH_SP], address;
+
+    if (!u->registers[ARCH_RESULT])
+        return native_end(u, LOSS_complete);
+    if (native_read(u, sp, &address))
+        return native_end(u, LOSS_native_fault);
+    return native_return(u, sp + ARCH_WORD_BYTES, address);
+}
+
+/* Code without call frame information that is known by its bytes: behind the system call of clone(), or in a PLT. */
+WALK_INLINE int native_by_bytes(struct native_unwind *u)
+{
+    __u64 sp = u->registers[ARCH_SP], ip = u->registers[ARCH_PC], address;
+    __u32 at = ip % ARCH_STUB_BYTES;
+    int pushed = -1;
+
+    if (native_is_after_clone(u, ip))
+        return native_clone(u);
+    if (!WALK_READ(u, &u->code, ARCH_STUB_BYTES, ip - at))
+        pushed = arch_stub_pushed(u->code.bytes, at);
+    if (pushed < 0)
+        return native_end(u, LOSS_no_unwind_info);
+    sp += ARCH_WORD_BYTES * (__u32)pushed;
+    if (native_read(u, sp, &address))
+        return native_end(u, LOSS_native_fault);
+    return native_return(u, sp + ARCH_WORD_BYTES, address);
+}
+
+/* Reads the code around a return address; what stands before it may lie in no memory, and is zero then. 0: done. */
+WALK_INLINE int native_read_call(struct native_unwind *u, __u64 address)
+{
+    __u8 *code = u->code.call;
+
+    if (!WALK_READ(u, code, sizeof u->code.call, address - ARCH_TRAMPOLINE_LEN))
+        return 0;
+    code[ARCH_TRAMPOLINE_LEN - 1] = 0;
+    return WALK_READ(u, code + ARCH_TRAMPOLINE_LEN, ARCH_EPILOGUE_LEN, address) != 0;
+}
+
+/* Steps over code that a program made. `frame` is its entry. */
+WALK_INLINE int native_guess(struct native_unwind *u, struct native_frame *frame)
 {
     __u64 *r = u->registers, sp = r[ARCH_SP], fp = r[ARCH_FP], address, saved;
 
     u->guessed = 1;
-    if (!u->exact && !WALK_READ(u, &u->code, ARCH_WORD_BYTES, r[ARCH_PC])) {
-        enum arch_epilogue epilogue = arch_epilogue_at(u->code.word);
+    if (!u->exact && !native_read_call(u, r[ARCH_PC])) {
+        enum arch_epilogue epilogue = arch_epilogue_at(u->code.call + ARCH_TRAMPOLINE_LEN);
+        if (arch_is_trampoline(u->code.call, epilogue))
+            frame->ip |= NATIVE_TRAMPOLINE;
         if (epilogue != ARCH_EPILOGUE_UNKNOWN) {
             if (native_read(u, sp, &saved) || native_read(u, sp + ARCH_WORD_BYTES, &address))
                 return native_end(u, LOSS_native_fault);
@@ -328,6 +389,8 @@ WALK_INLINE int native_wide(struct native_unwind *u, __u32 number)
         reason = native_rule(u, &wide->ra, cfa, &address);
     if (reason)
         return native_end(u, reason);
+    if (cfa == u->registers[ARCH_SP] && wide->ra.kind == UNWIND_MEMORY)
+        return native_end(u, LOSS_native_loop);
     /*
      * A realigned frame saves RBP where RBP points to, and GCC 12's rows go on saying so behind "pop %rbp". RBP then points
      * out of the frame: it is the caller's already, and so is what was popped before it.
@@ -460,7 +523,7 @@ WALK_INLINE int native_step(struct native_unwind *u, struct native_frame *frames
         }
     }
     if (u->mapping.flags & NATIVE_NO_TABLE)
-        return native_guess(u);
+        return native_guess(u, &frames[put]);
     if (at - u->mapping.base <= 0xffffffffull && !native_search(u, (__u32)(at - u->mapping.base)))
         row = NATIVE_ROW(u, u->low);
     if (row && row->pc <= (__u32)(at - u->mapping.base))
@@ -486,7 +549,7 @@ WALK_INLINE int native_step(struct native_unwind *u, struct native_frame *frames
         u->other = row->cfa8;
         return native_end(u, LOSS_register_unsupported);
     }
-    return native_end(u, LOSS_no_unwind_info);
+    return type == UNWIND_NONE && u->exact ? native_by_bytes(u) : native_end(u, LOSS_no_unwind_info);
 }
 
 #ifndef __bpf__

@@ -25,6 +25,8 @@ struct walk_config {
     struct wire_process process;
     PY_U64 thread_pointer;
     PY_U64 stack_pointer; /* of user mode; 0: not known */
+    PY_U32 one_thread;    /* the process has no other thread; looked at up to 3.9 only */
+    PY_U32 reserved;
 };
 
 /* The thread state (PyThreadState) that was read last. */
@@ -45,6 +47,7 @@ struct walk_search {
     PY_U64 current_interpreter; /* up to 3.11: that of the runtime's current state, when that is another thread's */
     PY_U32 left;                /* thread states that may still be looked at */
     PY_U32 subinterpreters;     /* the thread is known by a state, and may run in one of a subinterpreter */
+    PY_U32 unread;              /* memory could not be read: where no state was found, there may be one */
 };
 #define WALK_DISTANCE_NONE (~0ull)
 
@@ -171,8 +174,10 @@ static inline int walk_has_register(const PY_U64 *registers, PY_U64 value)
 
 WALK_INLINE int walk_read_u64(struct py_walk *w, PY_U64 address, PY_U64 *out)
 {
-    if (WALK_READ(w, &w->scratch.word, sizeof w->scratch.word, address))
+    if (WALK_READ(w, &w->scratch.word, sizeof w->scratch.word, address)) {
+        w->search.unread = 1;
         return 1;
+    }
     *out = w->scratch.word;
     return 0;
 }

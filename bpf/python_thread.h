@@ -29,8 +29,12 @@ WALK_INLINE int walk_read_tstate(struct py_walk *w, PY_U64 address)
 
     w->tstate.address = 0;
     WALK_BOUND(len, WALK_HEADER_MASK);
-    if (!address || WALK_READ(w, w->scratch.header, len, address))
+    if (!address)
         return 1;
+    if (WALK_READ(w, w->scratch.header, len, address)) {
+        w->search.unread = 1;
+        return 1;
+    }
     w->tstate.address = address;
     w->tstate.handle = WALK_U64(h, l->tstate_thread_id, WALK_HEADER_MASK);
     w->tstate.interpreter = WALK_U64(h, l->tstate_interp, WALK_HEADER_MASK);
@@ -156,8 +160,8 @@ WALK_INLINE int walk_find_by_runtime(struct py_walk *w, PY_U64 *doubted)
     if (walk_read_tstate(w, value))
         return 0;
     here = walk_runs_here(w);
-    /* Without records the handle decides, but only where there is no other interpreter. */
-    if (!walk_has_records(w) && walk_has_handle(w) && walk_has_key(w) &&
+    /* Without records the handle decides, but only where there is no other interpreter, or no other thread. */
+    if (!walk_has_records(w) && !w->config.one_thread && walk_has_handle(w) && walk_has_key(w) &&
         (walk_read_u64(w, w->tstate.interpreter + w->config.layout.interp_next, &next) || next))
         here = 0;
     if (here > 0 || (here < 0 && walk_has_handle(w))) {
@@ -196,8 +200,10 @@ WALK_INLINE int walk_read_key(struct py_walk *w, PY_U64 *out)
         return 1;
     if (p->thread_key) {
         /* Up to 3.6 the key's number is an int of its own, -1 until there is a key. */
-        if (WALK_READ(w, &w->scratch.word, sizeof(PY_U32), p->thread_key))
+        if (WALK_READ(w, &w->scratch.word, sizeof(PY_U32), p->thread_key)) {
+            w->search.unread = 1;
             return 1;
+        }
         number = (PY_U32)w->scratch.word;
     } else {
         /* Py_tss_t: an int that says whether the key was created, and the key. */
@@ -250,7 +256,7 @@ WALK_INLINE int walk_find_tstate(struct py_walk *w)
     PY_U64 kept = 0, doubted = 0;
 
     w->result.tstate = w->tstate.address = w->search.current_interpreter = 0;
-    w->result.gil = w->search.subinterpreters = w->result.ambiguous = 0;
+    w->result.gil = w->search.subinterpreters = w->result.ambiguous = w->search.unread = 0;
     if (w->config.process.tls_kind != PY_TLS_NONE) {
         if (walk_find_by_current(w))
             return 1;
@@ -258,12 +264,12 @@ WALK_INLINE int walk_find_tstate(struct py_walk *w)
         if (walk_find_by_runtime(w, &doubted))
             return 1;
     }
-    if (walk_find_by_gilstate(w))
+    if (walk_find_by_gilstate(w) || (!walk_read_key(w, &kept) && !kept)) {
+        w->search.unread = 0; /* either found, or there surely is none */
         return 1;
-    if (walk_read_key(w, &kept))
-        return 0;
+    }
     if (!kept)
-        return 1;
+        return 0;
     return walk_accept_kept(w, kept, doubted) && !w->search.subinterpreters;
 }
 

@@ -42,6 +42,7 @@ enum { PY_OWNER_GENERATOR = 1, PY_OWNER_SHIM = 3, PY_OWNER_MAX = 4 };
 #define PY_CODE_GENERATOR 0x3a0
 
 #define WALK_BYTECODE_MAX (1 << 28)        /* an instruction further from its bytecode's start is not believed */
+#define WALK_SET_UP_BYTES 16               /* so far before it at most a frame points that is being set up */
 #define WALK_BYTECODE_INDEX_NONE (1 << 22) /* more copies of bytecode than there can be threads */
 #define WALK_WINDOW_FIRST 1024             /* bytes of the data stack that the first window takes */
 #define WALK_STEPS_MAX (4 * WIRE_PYTHON_MAX) /* frames that are looked at, shown or not */
@@ -370,22 +371,24 @@ WALK_INLINE PY_U32 walk_put_frame(struct py_walk *w, struct wire_python *entries
         if (code->state == LOSS_bad_code || (!w->result.frame_count && walk_has_records(w) && !w->cursor.doubted))
             return code->state;
         word |= WIRE_UNREAD;
-        offset = traceable = 0;
+        traceable = 0;
+        if (l->code_tlbc || offset < -WALK_SET_UP_BYTES || offset > WALK_BYTECODE_MAX)
+            traceable = offset = WIRE_OFFSET_UNKNOWN;
     } else if (l->code_tlbc) {
         start = walk_bytecode(w, code, w->cursor.frame);
         offset = (PY_S64)(f->instr - start);
-        /* Not known, or an array that was given back meanwhile: the frame stays, its line is the function's. */
+        /* Not known, or an array that was given back meanwhile: the frame stays. */
         if (!start || offset < 0 || offset > WALK_BYTECODE_MAX) {
             code->bytecode = 0;
-            traceable = offset = -2;
+            traceable = offset = WIRE_OFFSET_UNKNOWN;
         }
+    } else if (offset > 0x7fffffff || offset < -0x7fffffff) {
+        return LOSS_python_torn;
     }
-    if (!code->state && f->owner == PY_OWNER_GENERATOR)
+    if (f->owner == PY_OWNER_GENERATOR)
         word |= WIRE_GENERATOR;
     else if (offset < traceable)
         return 0; /* a frame that is still being set up is not shown by Python either */
-    if (offset > 0x7fffffff || offset < -0x7fffffff)
-        return LOSS_python_torn;
     WALK_PUT(entries, w, word, code->fingerprint, (int)offset);
     w->result.frame_count++;
     w->cursor.open_run++;
@@ -535,11 +538,11 @@ WALK_INLINE PY_U32 walk_object_put(struct py_walk *w, struct wire_python *entrie
 
     if (code->state == LOSS_bad_code)
         return LOSS_bad_code;
+    int offset = number < 0 ? -1 : number > WALK_BYTECODE_MAX ? WIRE_OFFSET_UNKNOWN : number * w->config.layout.instr_unit_bytes;
     if (code->state)
-        WALK_PUT(entries, w, address | WIRE_UNREAD, 0, 0);
+        WALK_PUT(entries, w, address | WIRE_UNREAD, 0, offset);
     else
-        WALK_PUT(entries, w, address | (code->first_traceable_bytes ? WIRE_GENERATOR : 0), code->fingerprint,
-                 number < 0 ? -1 : number * w->config.layout.instr_unit_bytes);
+        WALK_PUT(entries, w, address | (code->first_traceable_bytes ? WIRE_GENERATOR : 0), code->fingerprint, offset);
     w->result.frame_count++;
     if (w->config.layout.tstate_cframe)
         WALK_PUT(entries, w, walk_object_record(w) | WIRE_RUN, 0, 0);

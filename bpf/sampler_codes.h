@@ -13,7 +13,7 @@
  * It says nothing
  * - after an overflow, which stops it at 0;
  * - where there are or were several interpreters: each has its own counter (3.12: several change one without a lock), and they
- *   may use the same memory;
+ *   may use the same memory; nor where two builds of CPython run in one process;
  * - where the interpreter may be ended and begun anew, which resets it: that is for programs that have Python in them, not for
  *   `python` itself (in 3.12 it is a static variable, which stays);
  * - in free-threaded builds, where nothing proves that a code object is whole that another thread has just numbered;
@@ -34,7 +34,7 @@ static __always_inline __u32 codes_counter(struct py_walk *w)
     __u64 address = p->code_counter;
     __u32 counter;
 
-    if (!w->result.alone || p->flags & WIRE_PROCESS_COUNTER_WRONG || w->config.layout.free_threaded)
+    if (!w->result.alone || p->flags & (WIRE_PROCESS_COUNTER_WRONG | WIRE_PROCESS_RIVAL) || w->config.layout.free_threaded)
         return 0;
     if (!address && p->flags & WIRE_PROCESS_BEGINS_ONCE)
         address = w->result.interpreter + w->config.layout.interp_code_counter;

@@ -144,7 +144,7 @@ static __noinline int world_is_waited_for(struct wire_process *process, struct w
     if (!l || !l->tstate_state || !t->tstate ||
         bpf_probe_read_user(&state, sizeof state, (void *)(t->tstate + l->tstate_state)))
         return 0;
-    if (state == PY_THREAD_SUSPENDED)
+    if (state == PY_THREAD_SUSPENDED || state == PY_THREAD_SUSPENDED_WAITING)
         return 1;
     return !bpf_probe_read_user(&interpreter, sizeof interpreter, (void *)(t->tstate + l->tstate_interp)) &&
            !bpf_probe_read_user(&requester, sizeof requester, (void *)(interpreter + l->interp_requester)) &&

@@ -373,7 +373,7 @@ static __always_inline void growth_tell(struct process_growth *g, struct wire_pr
     if ((process && room_for(process) != RING_ROOM) || ring_send(&message, sizeof message))
         count_losses(LOSS_growth_unsettled, message.len_bytes);
     else if (process)
-        __sync_fetch_and_add(&process->wait_bytes, sizeof message);
+        room_taken(process, sizeof message);
 }
 
 /* Accounts for the call, and fills in the sample's head if it has one. Returns what came of it; not SAMPLED: it has none. */
@@ -430,7 +430,7 @@ static __always_inline enum wire_event_stat growth_sample(struct scratch *s, str
         return WIRE_EVENT_RING_FULL;
     }
     if (process)
-        __sync_fetch_and_add(&process->wait_bytes, sent);
+        room_taken(process, sent);
     count_time(WIRE_STAT_GROWN_SENT, bytes);
     return WIRE_EVENT_SAMPLED;
 }

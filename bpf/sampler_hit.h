@@ -127,7 +127,7 @@ static __always_inline enum wire_event_stat hit_take(void *ctx, __u32 event, str
     __u64 sent = take_stacks(s, ctx, 0, process);
     if (process) {
         __sync_fetch_and_add(&process->hit_stacks, 1);
-        __sync_fetch_and_add(&process->wait_bytes, sent);
+        room_taken(process, sent);
     }
     scratch_leave(s);
     return sent ? WIRE_EVENT_SAMPLED : WIRE_EVENT_RING_FULL;

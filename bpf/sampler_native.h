@@ -21,7 +21,7 @@ static __always_inline struct wire_mapping *mapping_find(struct scratch *s, __u6
     if (s->mapping_count == MAPPING_COUNT_UNREAD) {
         __u32 head = s->mapping_start;
         struct wire_mapping *list = bpf_map_lookup_elem(&mappings, &head);
-        s->mapping_count = list ? list->count : 0;
+        s->mapping_count = list && list->key == s->mapping_key ? list->count : 0;
         s->mapping_start = head + 1;
     }
     s->mapping_low = 0;
@@ -246,26 +246,49 @@ __attribute__((noinline)) int unwinds_compare(void)
     count_stat(WIRE_STAT_UNWOUND_TWICE);
     if (without.frames != s->unwound.frames || without.last_cfa != s->unwound.last_cfa ||
         without.count != s->unwound.count || without.end != s->unwound.end || without.other != s->unwound.other ||
-        without.guesses != s->unwound.guesses)
+        without.guesses != s->unwound.guesses) {
         count_stat(WIRE_STAT_UNWOUND_OTHERWISE);
+        unwound_otherwise[0] = without.end | (__u64)without.count << 32;
+        unwound_otherwise[1] = s->unwound.end | (__u64)s->unwound.count << 32;
+    }
     add_stat(WIRE_STAT_UNWOUND_FRAMES, s->native.count);
     add_stat(WIRE_STAT_UNWOUND_CACHED, s->native.cached);
     return 0;
 }
 
-/* Takes the native frames, to s->native_at in the message. `key`: of the list of mappings, as in struct wire_process. */
-__attribute__((noinline)) int unwind_native(__u32 key)
+/*
+ * Whether the list of mappings or a table was given back since the sample began: something else may lie there by now. User
+ * space waits before it uses a place again, but a virtual machine's CPU can stand still for longer.
+ */
+static __always_inline int outlived_tables(struct scratch *s)
+{
+    if (s->rows_generation != rows_generation)
+        return 1;
+    if (s->mapping_count == MAPPING_COUNT_UNREAD)
+        return 0;
+    __u32 head = s->mapping_start - 1;
+    const volatile struct wire_mapping *list = bpf_map_lookup_elem(&mappings, &head);
+    return !list || list->key != s->mapping_key;
+}
+
+/* Takes the native frames, to s->native_at in the message, by the list of mappings that native_frames() has set. */
+__attribute__((noinline)) int unwind_native(void)
 {
     struct scratch *s = scratch_get();
 
     if (!s)
         return 0;
     rows_check(s);
-    if (sample_check_unwind && key)
+    if (sample_check_unwind && s->mapping_key)
         unwind_without_rows();
-    unwind_with(s, key);
-    if (sample_check_unwind && key)
+    unwind_with(s, s->mapping_key);
+    if (outlived_tables(s)) {
+        s->native.count = 0;
+        s->native.end = LOSS_no_mapping; /* user space unwinds it */
+        s->native.last_cfa = WIRE_CFA_NONE;
+    } else if (sample_check_unwind && s->mapping_key) {
         unwinds_compare();
+    }
     s->sample.native_end = s->native.end;
     s->sample.native_last_cfa = s->native.last_cfa;
     live_stack_note(s);

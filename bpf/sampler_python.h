@@ -6,6 +6,8 @@
 #ifndef BPF_SAMPLER_PYTHON_H
 #define BPF_SAMPLER_PYTHON_H
 
+#include <bpf/bpf_core_read.h>
+
 #include "bpf/sampler_codes.h"
 
 /* Steps that a function makes, and so on: each is called from a loop, and the verifier looks at each round of a loop. */
@@ -69,7 +71,7 @@ __attribute__((noinline)) int send_new_code(void)
     s->copy.event.fingerprint = key.fingerprint;
     s->copy.event.time_ns = s->sample.time_ns;
     s->copy.event.tgid = s->sample.tgid;
-    s->copy.event.layout = s->walk.config.process.layout;
+    s->copy.event.flags = s->sample.flags & WIRE_RIVAL;
     s->copy.event.start_boottime_ns = s->sample.start_boottime_ns;
     s->copy.event.exec_generation = s->sample.exec_generation;
     s->copy.event.address = key.code;
@@ -241,12 +243,14 @@ __attribute__((noinline)) int list_find(void)
             s->walk.result.tstate = known->tstate;
             return 0;
         }
+        s->walk.search.unread = known->unread != 0;
         if (!known->tstate && s->sample.time_ns - known->time_ns < known->wait_ns)
             return 0;
         if (!known->tstate)
             wait_ns = known->wait_ns < LIST_RETRY_MAX_NS / 2 ? known->wait_ns * 2 : LIST_RETRY_MAX_NS;
     }
     count_stat(WIRE_STAT_LISTS);
+    s->walk.search.unread = 0;
     if (!walk_list_begin(&s->walk, LIST_LIMIT)) {
         for (int i = 0; i < LIST_LIMIT / LIST_STEPS; i++) {
             if (list_steps())
@@ -257,7 +261,8 @@ __attribute__((noinline)) int list_find(void)
     }
     if (s->walk.search.subinterpreters)
         return 0;
-    struct thread_value found = {.tstate = s->walk.result.tstate, .time_ns = s->sample.time_ns, .wait_ns = wait_ns};
+    struct thread_value found = {.tstate = s->walk.result.tstate, .time_ns = s->sample.time_ns, .wait_ns = wait_ns,
+                                 .unread = s->walk.search.unread};
     bpf_map_update_elem(&threads, &key, &found, BPF_ANY);
     return 0;
 }
@@ -272,6 +277,38 @@ __attribute__((noinline)) int find_tstate(void)
     return 0;
 }
 
+/* Whether the process has no other thread; asked only where the walk may need it (walk_find_by_runtime()). */
+static __always_inline __u32 has_one_thread(const struct scratch *s)
+{
+    struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+
+    return !walk_has_records(&s->walk) && s->walk.config.layout.runtime_tstate_current != PY_NONE &&
+           BPF_CORE_READ(task, signal, nr_threads) == 1;
+}
+
+/* Looks for a state in the other interpreter that runs in the process. */
+__attribute__((noinline)) int find_in_rival(void)
+{
+    struct scratch *s = scratch_get();
+    struct wire_process *rival;
+    struct py_layout *layout;
+    __u32 index;
+
+    if (!s || !(rival = bpf_map_lookup_elem(&rivals, &s->sample.tgid)))
+        return 0;
+    index = rival->layout;
+    if (!(layout = bpf_map_lookup_elem(&layouts, &index)))
+        return 0;
+    s->walk.config.layout = *layout;
+    s->walk.config.process = *rival;
+    s->space ^= 0x27d4eb2fu; /* it has states and code objects of its own */
+    s->sample.flags |= WIRE_RIVAL;
+    find_tstate();
+    if (!s->walk.result.tstate)
+        s->sample.flags &= ~WIRE_RIVAL;
+    return 0;
+}
+
 /* Takes the Python frames, to s->python_at in the message; s->sample.python_end says how that ended. */
 __attribute__((noinline)) int walk_python(void)
 {
@@ -279,13 +316,18 @@ __attribute__((noinline)) int walk_python(void)
 
     if (!s)
         return 0;
+    s->walk.config.one_thread = has_one_thread(s);
     find_tstate();
+    if (!s->walk.result.tstate && s->walk.config.process.flags & WIRE_PROCESS_RIVAL)
+        find_in_rival();
     if (!s->walk.result.tstate) {
         /* Python does not know this thread. Up to 3.11 the thread may run with a state that another thread made. */
         s->sample.flags |= s->walk.config.process.tls_kind != PY_TLS_NONE ? s->walk.result.gil : 0;
         if (s->walk.result.ambiguous) {
-            s->sample.python_end = LOSS_no_thread_state;
-            count_loss(LOSS_no_thread_state);
+            s->sample.python_end = LOSS_interpreter_unsure;
+            count_loss(LOSS_interpreter_unsure);
+        } else if (s->walk.search.unread) {
+            s->sample.flags |= WIRE_STATE_UNREAD;
         }
         return 0;
     }

@@ -8,10 +8,48 @@
 
 const volatile __u64 wait_ring_bytes = 2 << 20; /* user space sets it to the ring's size */
 
-/* Whether the ring has room for what is to be sent of the waits or hits of a process. */
+/* What the processes of an owner have sent in a second of the clock. */
+struct owner_sent {
+    __u32 second;
+    __u32 bytes;
+};
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, WIRE_OWNERS);
+    __type(key, __u32);
+    __type(value, struct owner_sent);
+} owners_sent SEC(".maps");
+
+static __always_inline struct owner_sent *owner_sent_of(const struct wire_process *process)
+{
+    __u32 number = process->owner;
+
+    return bpf_map_lookup_elem(&owners_sent, &number);
+}
+
+/* Whether the ring has room for what is to be sent of the waits or hits of a process; after begin_second(). */
 static __always_inline enum ring_room room_for(const struct wire_process *process)
 {
-    return ring_room(wait_ring_bytes, ring_held_bytes(), process->wait_bytes);
+    __u64 held_bytes = ring_held_bytes();
+    const struct owner_sent *owner = ring_is_for_owners(wait_ring_bytes, held_bytes) ? owner_sent_of(process) : 0;
+
+    return ring_room(wait_ring_bytes, held_bytes, process->wait_bytes,
+                     owner && owner->second == process->wait_second ? owner->bytes : 0);
+}
+
+/* So much was sent of them. */
+static __always_inline void room_taken(struct wire_process *process, __u64 bytes)
+{
+    struct owner_sent *owner = owner_sent_of(process);
+
+    __sync_fetch_and_add(&process->wait_bytes, bytes);
+    if (!owner)
+        return;
+    if (owner->second != process->wait_second) {
+        owner->second = process->wait_second;
+        owner->bytes = 0;
+    }
+    __sync_fetch_and_add(&owner->bytes, bytes);
 }
 
 /* The counts of a process are of one second of the clock, which may be any number. */
@@ -42,7 +80,7 @@ static __noinline enum ring_room send_thread(struct wire_thread *t, __u64 now_ns
     if (ring_send(t, sizeof *t))
         room = RING_ROOM_NONE;
     else if (process)
-        __sync_fetch_and_add(&process->wait_bytes, sizeof *t);
+        room_taken(process, sizeof *t);
     scratch_leave(s);
     return room;
 }

@@ -154,7 +154,8 @@ static __always_inline void count_sleeper(void)
 
 /*
  * For how long the thread had been off its CPU at `until_ns`, in ms, as the scheduler knows: exec_start is when its time on the CPU
- * was last added up, by a clock that leaves out what interrupts take. That of this CPU was set within a tick.
+ * was last added up, by a clock that leaves out what interrupts and the hypervisor take. That of this CPU was set within a tick.
+ * Where the two say less than has been seen, it is what has been seen.
  */
 static __always_inline __u32 slept_ms(struct task_struct *task, __u64 now_ns, __u64 until_ns)
 {
@@ -166,8 +167,10 @@ static __always_inline __u32 slept_ms(struct task_struct *task, __u64 now_ns, __
     __u64 left = task->se.exec_start + (there->clock - there->clock_task), now = BPF_CORE_READ(self, se.cfs_rq, rq, clock);
     __u64 since_ns = now_ns - until_ns, slept_ns = now - left;
 
-    if (!task->se.exec_start || now < left || slept_ns < since_ns)
+    if (!task->se.exec_start)
         return WIRE_SLEPT_UNKNOWN;
+    if (now < left || slept_ns < since_ns)
+        return 0;
     __u64 ms = (slept_ns - since_ns) / 1000000;
     return ms < WIRE_SLEPT_UNKNOWN ? ms : WIRE_SLEPT_UNKNOWN;
 }

@@ -34,6 +34,7 @@ const volatile __u32 sample_python = 1;
 const volatile __u32 sample_check_unwind = 0;       /* unwind natively with and without cached rows, and compare */
 volatile __u32 tables_changes = 0;  /* raised before and after unwind tables change: odd while they do */
 volatile __u32 rows_generation = 0; /* changes when user space has taken an unwind table out: see bpf/native_rows.h */
+volatile __u64 unwound_otherwise[2] = {}; /* of a stack that differed: how it ended without cached rows and with, and frames above bit 32 */
 volatile __u32 code_generation = 0; /* changes when user space has forgotten the code objects it was sent */
 
 struct {
@@ -42,6 +43,14 @@ struct {
     __type(key, __u32);
     __type(value, struct wire_process);
 } processes SEC(".maps");
+
+/* Of a process in which two interpreters run: the one whose states are looked for where the first has none. As above; BPF does not write. */
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, WIRE_RIVALS);
+    __type(key, __u32);
+    __type(value, struct wire_process);
+} rivals SEC(".maps");
 
 /*
  * How many entries there are, in `processes` and of threads in `waits`, of processes with such a tgid (modulo its size). At
@@ -94,6 +103,7 @@ struct thread_key {
 struct thread_value {
     __u64 tstate;           /* 0: it has none */
     __u64 time_ns, wait_ns; /* when it was searched for, and how long not to do so again */
+    __u64 unread;           /* the search ended at memory that could not be read: it may have one */
 };
 struct {
     __uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -131,30 +141,23 @@ struct {
     __type(value, __u32);
 } event_numbers SEC(".maps");
 
-/* Unwind tables and mappings. User space sets their sizes and writes to them through mmap. */
+/*
+ * Unwind tables lie in words of 8 bytes, and these in chunks: an array takes all of its memory when it is made, so user space
+ * makes one when it needs more (capture/sampler/table_chunks.h). All chunks are of one size: then both look-ups are a few
+ * instructions, not calls. User space writes to chunks, modules and mappings through mmap, and sets how many there may be.
+ */
 struct {
-    __uint(type, BPF_MAP_TYPE_ARRAY);
-    __uint(map_flags, BPF_F_MMAPABLE);
+    __uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
     __uint(max_entries, 1);
     __type(key, __u32);
-    __type(value, struct unwind_row);
-} unwind_rows SEC(".maps");
-
-struct {
-    __uint(type, BPF_MAP_TYPE_ARRAY);
-    __uint(map_flags, BPF_F_MMAPABLE);
-    __uint(max_entries, 1);
-    __type(key, __u32);
-    __type(value, __u64);
-} unwind_index SEC(".maps");
-
-struct {
-    __uint(type, BPF_MAP_TYPE_ARRAY);
-    __uint(map_flags, BPF_F_MMAPABLE);
-    __uint(max_entries, 1);
-    __type(key, __u32);
-    __type(value, struct unwind_wide);
-} unwind_wide_rows SEC(".maps");
+    __array(values, struct {
+        __uint(type, BPF_MAP_TYPE_ARRAY);
+        __uint(map_flags, BPF_F_MMAPABLE);
+        __uint(max_entries, 1);
+        __uint(key_size, sizeof(__u32));
+        __uint(value_size, WIRE_CHUNK_BYTES);
+    });
+} table_chunks SEC(".maps");
 
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);
@@ -176,21 +179,26 @@ struct native_unwind;
 static __always_inline __u32 native_find(struct native_unwind *u, __u64 address);
 static __always_inline struct live_stack *native_live(struct native_unwind *u);
 int native_word(__u64 address);
-/* Element `n` of the current module's part of an array. */
-#define NATIVE_ELEMENT(map, start, count, n)                                       \
-    ({                                                                             \
-        __u32 element_ = (n);                                                      \
-        void *found_ = 0;                                                          \
-        if (element_ < (count)) {                                                  \
-            element_ += (start);                                                   \
-            found_ = bpf_map_lookup_elem(&map, &element_);                         \
-        }                                                                          \
-        found_;                                                                    \
+/* The words from `at` on; `mask` leaves out those behind which not enough follow. */
+static __always_inline void *table_words(__u32 at, __u32 mask)
+{
+    __u32 number = at >> WIRE_CHUNK_SHIFT, first = 0;
+    void *chunk = bpf_map_lookup_elem(&table_chunks, &number);
+    __u64 *words = chunk ? bpf_map_lookup_elem(chunk, &first) : 0, in = at;
+
+    WALK_BOUND(in, mask);
+    return words ? words + in : 0;
+}
+/* Element `n`, of so many words (a power of two), of a part of the current module's table. */
+#define NATIVE_ELEMENT(start, count, n, size)                                                                   \
+    ({                                                                                                          \
+        __u32 element_ = (n);                                                                                   \
+        element_ < (count) ? table_words((start) + element_ * (size), WIRE_CHUNK_WORDS - (size)) : (void *)0;   \
     })
 #define NATIVE_MAPPING(u, address) native_find(u, address)
-#define NATIVE_ROW(u, n) NATIVE_ELEMENT(unwind_rows, (u)->mapping.row_start, (u)->mapping.row_count, n)
-#define NATIVE_INDEX(u, n) NATIVE_ELEMENT(unwind_index, (u)->mapping.index_start, (u)->mapping.index_count, n)
-#define NATIVE_WIDE(u, n) NATIVE_ELEMENT(unwind_wide_rows, (u)->mapping.wide_start, (u)->mapping.wide_count, n)
+#define NATIVE_ROW(u, n) NATIVE_ELEMENT((u)->mapping.row_start, (u)->mapping.row_count, n, 1)
+#define NATIVE_INDEX(u, n) NATIVE_ELEMENT((u)->mapping.index_start, (u)->mapping.index_count, n, 1)
+#define NATIVE_WIDE(u, n) NATIVE_ELEMENT((u)->mapping.wide_start, (u)->mapping.wide_count, n, WIRE_WIDE_WORDS)
 #define NATIVE_STACK(u) native_live(u)
 #define NATIVE_READ(u, address) native_word(address)
 #include "bpf/native_rows.h"
@@ -243,6 +251,7 @@ struct scratch {
     struct live_stack live; /* of the sample; empty where it was not read */
     __u32 python_at, native_at; /* where their entries go in the message */
     __u32 mapping_start, mapping_count; /* the process's part of `mappings`; the count is read when it is needed */
+    __u32 mapping_key;                  /* of that list, as in struct wire_process */
     __u32 mapping_low, mapping_high;    /* of the search */
     __u32 space;
     __u32 code_generation; /* of `code_generation`, that `space` is of */

@@ -137,9 +137,10 @@ static __always_inline void native_frames(struct scratch *s, const struct wire_p
     __u64 list = known ? *(const volatile __u64 *)&process->mapping_start : 0;
 
     s->mapping_start = (__u32)list;
+    s->mapping_key = list >> 32;
     s->mapping_count = MAPPING_COUNT_UNREAD;
     s->native_at = at;
-    unwind_native(list >> 32);
+    unwind_native();
     s->sample.native_count = s->native.count;
     if (s->cut && s->native.count > CUT_ENTRIES) {
         struct native_frame *frames = native_entries(s);
@@ -170,6 +171,14 @@ __attribute__((noinline)) int send_sample(__u32 len_bytes)
     return ring_send(s->message, len) != 0;
 }
 
+/* Whether the thread executes another program. Where its stack cannot be read, that is why. */
+__attribute__((noinline)) int is_in_exec(void)
+{
+    struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+
+    return bpf_core_field_exists(task->in_execve) && BPF_CORE_READ_BITFIELD_PROBED(task, in_execve);
+}
+
 /*
  * What is to be taken of the process that runs, behind the sample's head, and sends it. `ctx` is the program's, NULL where
  * kernel frames say nothing; `tick` is the same, or NULL. `process` may be NULL. Returns how many bytes that were; 0: the ring is full.
@@ -197,9 +206,13 @@ static __always_inline __u64 take_stacks(struct scratch *s, void *ctx, struct bp
     int user = m->flags & WIRE_REGISTERS_OK && (process || sample_unconfigured);
     if (user)
         live_stack_fill();
+    if (user && !s->live.len_bytes && is_in_exec()) {
+        m->flags |= WIRE_IN_EXEC;
+        user = 0;
+    }
     stage_end(STAGE_STACK);
     s->walk.result.entry_count = 0;
-    if (!(m->flags & WIRE_STALE) && sample_python && process && process->runtime) {
+    if (!(m->flags & (WIRE_STALE | WIRE_IN_EXEC | WIRE_KERNEL_THREAD)) && sample_python && process && process->runtime) {
         python_frames(s, process, at);
         at += (__u64)m->python_count * sizeof(struct wire_python);
         if (wait_recorded && tick && m->flags & WIRE_GIL)

@@ -432,7 +432,7 @@ static __always_inline enum wire_event_stat take_at_switch(void *ctx, struct wir
         s->sample.period = 0; /* not known yet */
         sent = take_stacks(s, ctx, 0, process);
         remember_tstate(t, s->sample.thread_handle ? s->walk.result.tstate : 0);
-        __sync_fetch_and_add(&process->wait_bytes, sent);
+        room_taken(process, sent);
         t->has_stack = sent != 0;
         t->stacks += t->has_stack;
         if (t->gil_role == WIRE_GIL_HOLDS && (s->sample.flags & (WIRE_GIL_KNOWN | WIRE_GIL)) == WIRE_GIL_KNOWN)

@@ -67,7 +67,8 @@ struct wire_process {
     PY_U32 wait_second;
     PY_U32 wait_stacks;
     /* Where threads that wait for the interpreter's lock (GIL) sleep. */
-    PY_U32 gil_kind; /* enum py_gil_kind, which says what `gil` is */
+    PY_U16 gil_kind; /* enum py_gil_kind, which says what `gil` is */
+    PY_U16 owner;    /* whose it is: below WIRE_OWNERS. Two owners may have one number */
     PY_U64 gil;
     PY_U16 gil_skip, gil_len; /* in bytes */
     PY_U32 gils; /* written by BPF: how many locks of it have an account */
@@ -76,6 +77,8 @@ struct wire_process {
     PY_U32 hit_stacks;
     PY_U64 code_counter; /* address of the variable that numbers code objects, 3.12; 0: it is in the interpreter, or not known */
 };
+#define WIRE_OWNERS 1024
+#define WIRE_RIVALS 1024
 enum {
     WIRE_PROCESS_INHERITED = 1, /* copied from the parent at fork; user space has not set it yet */
     WIRE_PROCESS_BOUND = 2,     /* start_boottime_ns and exec_generation are set */
@@ -83,6 +86,7 @@ enum {
     WIRE_PROCESS_MUSL = 8, /* has no glibc: its C library is taken for musl */
     WIRE_PROCESS_BEGINS_ONCE = 16, /* it is not a program with an interpreter in it, which may end that and begin it anew */
     WIRE_PROCESS_COUNTER_WRONG = 32, /* set by BPF: what numbers code objects is not what it was taken for */
+    WIRE_PROCESS_RIVAL = 64, /* another interpreter runs in it, too: that is in the `rivals` map */
 };
 
 /*
@@ -97,7 +101,10 @@ struct wire_mapping {
         PY_U32 module; /* index into the `modules` map, or WIRE_MODULE_NONE */
         PY_U32 count;  /* in front of a list: of its mappings */
     };
-    PY_U32 flags;
+    union {
+        PY_U32 flags;
+        PY_U32 key; /* in front of a list: its number (struct wire_process); 0: it has none, or has been given back */
+    };
 };
 #define WIRE_MODULE_NONE 0xffffffffu
 enum {
@@ -105,8 +112,17 @@ enum {
 };
 
 /*
- * Where a module's unwind table lies (formats/elf/unwind_table.h): element of the `modules` map. With row_count 0 there is
- * no table yet, or, with row_start WIRE_TABLE_NONE, none can be made.
+ * Unwind tables lie in chunks of 1 MiB (table_chunks), one behind the other. A row and an entry of the index are a word; a wide
+ * row begins at a multiple of its size, so that it lies in one chunk.
+ */
+#define WIRE_CHUNK_SHIFT 17
+#define WIRE_CHUNK_WORDS (1u << WIRE_CHUNK_SHIFT)
+#define WIRE_CHUNK_BYTES (8u << WIRE_CHUNK_SHIFT)
+#define WIRE_WIDE_WORDS 4
+
+/*
+ * Where a module's unwind table lies (formats/elf/unwind_table.h), in words: element of the `modules` map. With row_count 0
+ * there is no table yet, or, with row_start WIRE_TABLE_NONE, none can be made.
  */
 struct wire_module {
     PY_U32 row_start, row_count;
@@ -128,8 +144,9 @@ struct wire_module {
 struct wire_python {
     PY_U64 address;     /* with WIRE_* bits on top */
     PY_U32 fingerprint; /* of the code object */
-    int offset;
+    int offset;         /* of the instruction, in bytes from the start of the bytecode, or WIRE_OFFSET_UNKNOWN */
 };
+#define WIRE_OFFSET_UNKNOWN (-0x7fffffff - 1)
 #define WIRE_RUN (1ull << 63)
 #define WIRE_GENERATOR (1ull << 62)
 #define WIRE_UNREAD (1ull << 61) /* the code object could not be read */
@@ -165,7 +182,7 @@ enum {
     WIRE_IN_KERNEL = 1, /* the CPU was in kernel mode */
     WIRE_STALE = 2,     /* the process has a newer image than its configuration */
     WIRE_REGISTERS_OK = 4,
-    WIRE_KERNEL_THREAD = 8,  /* there is no user stack */
+    WIRE_KERNEL_THREAD = 8,  /* there is no user memory: also of a thread that is ending */
     WIRE_STACK_BELOW = 16,   /* the stack bytes begin ARCH_RED_ZONE_BYTES below the stack pointer */
     WIRE_GIL_KNOWN = 32,     /* the next bit says something */
     WIRE_GIL = 64,           /* the thread held the GIL */
@@ -180,6 +197,9 @@ enum {
      */
     WIRE_TASK = 4096,
     WIRE_STACK_UNREAD = 8192, /* of a thread that sleeps: user space is to read its stacks */
+    WIRE_IN_EXEC = 16384,     /* the thread executes another program, and the memory of the one before is gone: no stacks */
+    WIRE_STATE_UNREAD = 32768, /* no thread state was found, and memory could not be read: there may be one */
+    WIRE_RIVAL = 65536,       /* the Python frames are of the interpreter in `rivals` */
 };
 
 /* What a thread waits for: numbers of formats/trace/enums.def, which user space checks. */
@@ -422,7 +442,7 @@ struct wire_code {
     PY_U32 fingerprint;
     PY_U64 time_ns;
     PY_U32 tgid;
-    PY_U32 layout;
+    PY_U32 flags; /* WIRE_RIVAL */
     PY_U64 start_boottime_ns;
     PY_U64 exec_generation;
     PY_U64 address;

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Runs the tests of a tier, or those that a word names, and closes with how long it took and the counts.
 # usage: check.sh BUILDDIR check          all that needs no chance and no clock, and a live test of each capability
-#        check.sh BUILDDIR asan           the same but what a sanitizer cannot judge (mark unsanitized)
+#        check.sh BUILDDIR asan [whole]   of these the tests in C, those of pysym that meet most of it (mark sanitized), and the live
+#                                         tests that put a load on the recorder (mark load); whole: all that sanitizers can judge
 #        check.sh BUILDDIR live           the live tests that check leaves out, with all interpreters
 #        check.sh BUILDDIR unit           unit tests only: no privilege, no compiler
 #        check.sh BUILDDIR tsan NAMES     the tests in C of these files, and the recorder under a load
@@ -48,16 +49,18 @@ began=$(date +%s)
 # A live test waits most of its time, the others want a processor.
 jobs=$(($(nproc) + 1)) marks="not long"
 case $tier in
-check | asan)
+check)
     marks="not long and (smoke or not live)"
-    [ "$tier" = check ] || marks="$marks and not unsanitized"
+    set -- tests ;;
+asan)
+    marks="not long and ($([ "$word" = whole ] && echo "not live" || echo "c or sanitized") or load) and not unsanitized"
     set -- tests ;;
 live)
     marks="not long and live and not smoke" jobs=$(($(nproc) * 2))
     set -- tests/integration ;;
 unit) set -- tests/unit ;;
 tsan)
-    marks="not long and (c or smoke) and not unsanitized"
+    marks="not long and (c or load) and not unsanitized" jobs=$(($(nproc) * 2))
     set -- tests/integration
     for name in $word; do
         set -- "$@" tests/*/"$name.c"

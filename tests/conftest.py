@@ -13,6 +13,7 @@ import os
 import pathlib
 import re
 import subprocess
+import sys
 
 import pytest
 
@@ -21,16 +22,21 @@ BUILD = ROOT / os.environ.get("BUILD", "build")
 CACHE = pathlib.Path(os.environ.get("PYCAP_TEST_CACHE") or
                      os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "pycap-tests"))
 PROGRAM_SECONDS = 300  # what a program in C may take
+# Each worker of each run reads all test files; pytest keeps what it makes of them, which takes it five seconds, here.
+sys.dont_write_bytecode, sys.pycache_prefix = False, str(ROOT / "build/tests/pycache")
 
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "live: records a program with the kernel of this machine; set where a fixture records")
     config.addinivalue_line("markers", "c: a test in C; set for each")
     config.addinivalue_line("markers", "smoke: the live test of a capability that `make check` has, with one interpreter")
+    config.addinivalue_line("markers", "load: a smoke test that sanitizers have, too; smoke(load=True) sets it")
     config.addinivalue_line("markers", "every_python: runs with every interpreter, not only one of each kind")
+    config.addinivalue_line("markers", "each_kind: runs with one of each kind of interpreters, not only with the oldest and the newest")
     config.addinivalue_line("markers", "alone: keeps the machine busy, or measures how busy it is; runs when all others have ended")
+    config.addinivalue_line("markers", "sanitized: in every run sanitizers have it, too, with the tests in C; the others are for make check-long")
     config.addinivalue_line("markers", "unsanitized: judges no code of ours in C, or what a sanitizer takes of memory and time; "
-                                       "not run under sanitizers")
+                                       "never run under sanitizers")
     config.addinivalue_line("markers", "long: too long for every run; make check-long runs it")
 
 
@@ -109,6 +115,10 @@ def pytest_collection_modifyitems(items):
         marker = item.get_closest_marker("smoke")
         if marker and not is_meant(item, marker.args):
             item.own_markers = [m for m in item.own_markers if m.name != "smoke"]
+        elif marker:
+            item.own_markers = [m for m in item.own_markers if m.name != "long"]  # Debian's Python is neither the oldest nor the newest
+            if marker.kwargs.get("load"):
+                item.add_marker("load")
 
 
 def is_meant(item, words):

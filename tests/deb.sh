@@ -16,6 +16,8 @@ unset MAKEFLAGS MAKEOVERRIDES MFLAGS
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 rm -f build/*.deb
+# What is only looked at is built faster: without optimization and without packages of debug symbols.
+[ "${1-}" = --twice ] || export DEB_BUILD_OPTIONS="noopt noautodbgsym"
 make deb >"$dir/make.log" 2>&1 || { tail -n 20 "$dir/make.log"; exit 1; }
 version=$(dpkg-parsechangelog -l docs/debian/changelog -S Version)
 changes=build/pycap_${version}_amd64.changes

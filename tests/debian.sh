@@ -54,6 +54,13 @@ suite_apt() {
     nice "$tool" "${options[@]}" "$@"
 }
 
+fetch_deb() { # SUITE PACKAGE ROOT: unpacks it there, without what it depends on
+    local at=$cache/debs/$2
+    rm -rf "$at" && mkdir -p "$at"
+    (cd "$at" && suite_apt "$1" apt-get -qq download "$2") && nice dpkg-deb -x "$at"/*.deb "$3"
+    rm -rf "$at"
+}
+
 root_trees_or_skip() {
     [ "$(id -u)" = 0 ] || skip "needs root to make root trees"
     sh "$checkout/docs/build/deps.sh" mmdebstrap >&2 || skip "mmdebstrap can't be installed"

@@ -16,13 +16,6 @@ set -euo pipefail
 [ $# -gt 0 ] || { sed -n 6,13p "$0" >&2; exit 2; }
 [ "$(uname -m)" = x86_64 ] || skip "flavours are made for x86-64 only"
 
-fetch_deb() { # SUITE PACKAGE ROOT: unpacks it there, without what it depends on
-    local at=$cache/debs/$2
-    rm -rf "$at" && mkdir -p "$at"
-    (cd "$at" && suite_apt "$1" apt-get -qq download "$2") && nice dpkg-deb -x "$at"/*.deb "$3"
-    rm -rf "$at"
-}
-
 debug_build() { # NAME SUITE
     local version=${1%d} root=$cache/roots/$2
     [ "$2" = bookworm ] && root=$cache/flavours/$1 && mkdir -p "$root"

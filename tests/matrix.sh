@@ -5,8 +5,8 @@
 # usage: matrix.sh [-s SECONDS] [-F HZ] [-k FOLDER] [NAME...]
 #   -s in each of some 45 chains, 0.15 unless told; -k keeps traces and what the interpreters told
 #   NAME: only interpreters whose name has one of these in it
-# Interpreters: pyenv's, Debian's, those of tests/interpreters.sh and tests/flavours.sh where these have made them;
-# those that are missing are not listed. MORE: further ones, as NAME=COMMAND, a line each.
+# Interpreters: pyenv's, Debian's, those of tests/interpreters.sh, tests/flavours.sh and tests/released.sh where these have
+# made them; those that are missing are not listed. MORE: further ones, as NAME=COMMAND, a line each.
 # Exit: 0, 1 a sample is wrong or too many are marked, 2 usage, 77 nothing could be run.
 set -euo pipefail
 . "$(dirname "$0")/debian.sh"
@@ -50,7 +50,7 @@ for root in "$cache"/roots/{bullseye,trixie,sid}; do
         run "${name#python}-$(basename "$root")" "$root" "$tests/in-root.sh" "$root" "/usr/bin/$name"
     done
 done
-for folder in "$cache"/flavours/*; do
+for folder in $(printf '%s\n' "$cache"/flavours/* "$cache"/released/* | sort -V); do
     for python in "$folder"/bin/python3.* "$folder"/usr/bin/python3.*; do
         [[ $(basename "$python") =~ ^python3\.[0-9]+[td]?$ ]] && run "$(basename "$folder")" "" "$python" && break
     done

@@ -85,8 +85,10 @@ static struct error *tell_left_out(struct bundle *b, const struct bundle_key *ke
     struct buf line = {0};
 
     printable_put(&line, path);
-    buf_printf(&line, " (%s%s): ", key->id_kind == ELF_ID_BUILD_ID ? "build ID " : key->id_len ? "content hash " : "",
-               key->id_len ? hex_of(key->id, key->id_len).text : "no build ID");
+    if (key->id_len)
+        buf_printf(&line, " (%s %s): ", elf_id_kind_text(key->id_kind), hex_of(key->id, key->id_len).text);
+    else
+        buf_put_str(&line, " (no build ID): ");
     printable_put(&line, reason);
     if (!line.bad)
         messages_line(b->o.messages, "not archived: %s", buf_cstr(&line));
@@ -125,7 +127,7 @@ static struct error *identify(const struct bundle_key *key, const struct elf_fil
 {
     if (!f->is_elf)
         return NULL;
-    bool hash = key->id_kind == ELF_ID_CONTENT_HASH && f->len_bytes == key->file_size;
+    bool hash = elf_identity_hashed_bytes(key->id_kind, f->len_bytes) && f->len_bytes == key->file_size;
     return hash ? elf_identity_of(f, id) : elf_identity_of_headers(f, id);
 }
 
@@ -413,7 +415,7 @@ static struct error *add_debug(struct bundle *b, const struct bundle_key *key, c
 
 /* ---- putting it in ---- */
 
-/* perf's link from the build ID to the folder. */
+/* perf's link from the build ID to the folder, by which also a hash is found in an unpacked archive. */
 static struct error *add_link(struct bundle *b, const struct hex *hex, const char *folder)
 {
     char member[3 * ELF_BUILD_ID_MAX], *target;
@@ -444,7 +446,7 @@ static struct error *add_found(struct bundle *b, const struct bundle_key *key, c
     else if (!err)
         b->binaries += packed;
     b->missing += !packed;
-    if (!err && packed && key->id_kind == ELF_ID_BUILD_ID && key->id_len >= 2)
+    if (!err && packed && key->id_len >= 2)
         err = add_link(b, &hex, folder);
     if (!err && packed)
         err = add_debug(b, key, &hex, place, binary, folder);

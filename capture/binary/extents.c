@@ -7,7 +7,7 @@
 bool extents_init(struct extents *e, uint32_t total)
 {
     *e = (struct extents){.total = total};
-    return VEC_PUSH(&e->free, ((struct space_extent){.count = total}));
+    return !total || VEC_PUSH(&e->free, ((struct space_extent){.count = total}));
 }
 
 void extents_deinit(struct extents *e)
@@ -72,6 +72,26 @@ void extents_return(struct extents *e, uint32_t start, uint32_t count)
 {
     if (count)
         release(e, &(struct space_extent){.start = start, .count = count});
+}
+
+bool extents_grow(struct extents *e, uint32_t count)
+{
+    if (!count)
+        return true;
+    e->used += count; /* until they are free */
+    if (!release(e, &(struct space_extent){.start = e->total, .count = count})) {
+        e->used -= count;
+        return false;
+    }
+    e->total += count;
+    return true;
+}
+
+uint32_t extents_end_gap(const struct extents *e)
+{
+    const struct space_extent *last = e->free.count ? &e->free.data[e->free.count - 1] : NULL;
+
+    return last && last->start + last->count == e->total ? last->count : 0;
 }
 
 bool extents_give(struct extents *e, uint32_t start, uint32_t count, uint64_t time_ns)

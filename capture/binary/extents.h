@@ -38,6 +38,10 @@ bool extents_take(struct extents *e, uint32_t count, uint32_t *start);
 bool extents_give(struct extents *e, uint32_t start, uint32_t count, uint64_t time_ns);
 /* Gives back elements that the sampler was never told about: they are free immediately. */
 void extents_return(struct extents *e, uint32_t start, uint32_t count);
+/* There are `count` more elements behind the last, all free. False: out of memory; there are no more then. */
+bool extents_grow(struct extents *e, uint32_t count);
+/* How many free elements there are at the end. */
+uint32_t extents_end_gap(const struct extents *e);
 /* Frees the elements that were given back before `time_ns`. False: out of memory. */
 bool extents_free_after_grace(struct extents *e, uint64_t time_ns);
 

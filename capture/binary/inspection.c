@@ -39,6 +39,7 @@ static void run(struct worker_job *job, const atomic_bool *flag)
         err = elf_identity_of(&f, &i->identity);
     error_destroy(err);
     if (i->identity.is_elf) {
+        elf_identity_add_htlhash(&f, &i->identity);
         error_destroy(py_image_of(&f, &i->python));
         elf_dynamic_read(&f, &dynamic);
         i->is_glibc = elf_find_exported(&f, &dynamic, "gnu_get_libc_version", &sym);
@@ -73,7 +74,7 @@ struct inspection *inspection_create(uint32_t module, const struct module_asker 
         free(path);
         return NULL;
     }
-    i->job = (struct worker_job){.owner = asker->life, .user = asker->user, .number = module, .run = run, .destroy = destroy};
+    i->job = (struct worker_job){.process = asker->life, .owner = asker->owner, .number = module, .run = run, .destroy = destroy};
     i->pid = asker->pid;
     i->mapping = *mapping;
     i->mapping.path = path;

@@ -12,7 +12,7 @@
 struct module_asker {
     pid_t pid;
     uint64_t life;         /* a number that no other process had or will have */
-    uint64_t user;         /* its owner (owner.h) */
+    uint64_t owner;        /* whose it is (owner.h) */
     uint32_t slot;         /* in `quotas` */
     struct quotas *quotas; /* NULL: no limit */
 };

@@ -542,6 +542,12 @@ static struct error *find_new(struct modules *m, const struct module_asker *aske
     return add_file_keys(m, seen, *out);
 }
 
+/* Whether it is too soon to try again to open a file that could not be opened. */
+static bool was_tried(const struct module *module, const struct module_asker *asker, uint64_t now)
+{
+    return module->checked_for == asker->life && now < module->checked_ns + AGAIN_NS;
+}
+
 struct error *modules_find(struct modules *m, const struct module_asker *asker, const struct code_mapping *mapping,
                            struct module **out)
 {
@@ -556,8 +562,7 @@ struct error *modules_find(struct modules *m, const struct module_asker *asker, 
         return NULL;
     module_key_of_mapping(mapping, &key);
     struct module *known = find_key(m, &key);
-    if (known && (known->pending ||
-                  (known->unreadable ? now < known->checked_ns + AGAIN_NS : is_held_unchanged(known, mapping)))) {
+    if (known && (known->pending || (known->unreadable ? was_tried(known, asker, now) : is_held_unchanged(known, mapping)))) {
         known->used_ns = now;
         *out = known;
         return NULL;
@@ -573,5 +578,6 @@ struct error *modules_find(struct modules *m, const struct module_asker *asker, 
     if (!*out)
         return NULL;
     (*out)->checked_ns = now;
+    (*out)->checked_for = asker->life;
     return *out == known || (*out)->unkeyed ? NULL : add_key(m, &key, *out);
 }

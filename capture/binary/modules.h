@@ -34,7 +34,8 @@ struct module {
     int held_fd;       /* its file, open since it was inspected; -1: it is not */
     bool needs_file;   /* held_fd stays open; otherwise it is closed a few seconds after the inspection */
     pid_t pid;         /* the first process that mapped it */
-    uint64_t checked_ns; /* when it was last tried to open a file that is `unreadable` */
+    uint64_t checked_ns; /* when it was last tried to open a file that is `unreadable`, */
+    uint64_t checked_for; /* and for which program (module_asker.life): another one may have it in other file systems */
     uint64_t used_ns;    /* when a mapping was last found to be of this file, while that was open */
     bool unkeyed;      /* the next mapping of its file makes a new module: see modules_hold() */
     bool unreadable;   /* only path and build ID are known, as the kernel reported them: the file was not opened */

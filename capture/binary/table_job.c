@@ -102,7 +102,7 @@ struct table_job *table_job_create(uint32_t number, const struct module_asker *a
         free(j);
         return NULL;
     }
-    j->job = (struct worker_job){.owner = asker->life, .user = asker->user, .number = number, .run = run, .destroy = destroy};
+    j->job = (struct worker_job){.process = asker->life, .owner = asker->owner, .number = number, .run = run, .destroy = destroy};
     j->pid = asker->pid;
     j->mapping = *mapping;
     j->mapping.path = path;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Unwind tables for the sampler. Worker threads build the table of each file once.
- * The main thread copies it into the arrays that BPF reads, equal ones once. When these are
- * full, the table that was not used for longest is removed; one process's tables do not push
- * out those of others.
+ * The main thread copies it into memory that BPF reads, equal ones once. When there can be no more
+ * of that, tables that were not used for long make room; one process's tables do not push out those
+ * of others.
  */
 #ifndef CAPTURE_BINARY_TABLES_H
 #define CAPTURE_BINARY_TABLES_H
@@ -11,28 +11,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "formats/elf/unwind_row.h"
 #include "bpf/arch.h"
 #include "bpf/wire.h"
 #include "capture/binary/code_mappings.h"
 #include "capture/binary/modules.h"
+#include "capture/binary/table_space.h"
+#include "capture/binary/table_wants.h"
 #include "formats/base/err.h"
 #include "formats/elf/unwind_table.h"
-
-/* The arrays that BPF reads, mapped into this process. The sampler owns them. */
-struct tables_memory {
-    struct unwind_row *rows;
-    uint64_t *index;
-    struct unwind_wide *wide;
-    struct wire_module *modules;
-    uint32_t row_count, index_count, wide_count, module_count;
-    /* Raised each time a table was taken out: the sampler then forgets the rows that it keeps. NULL: it keeps none. */
-    uint32_t *generation;
-    uint32_t *changes; /* raised before and after any change of `modules`; NULL: nobody asks */
-    /* Called before elements of rows, index or wide are first accessed; NULL: all are mapped already. */
-    struct error *(*map_pages)(void *ctx, const void *start, size_t len_bytes);
-    void *ctx;
-};
 
 struct tables;
 /* `modules` is borrowed. */
@@ -62,6 +48,10 @@ struct error *tables_reclaim(struct tables *t, bool (*is_used)(void *ctx, uint32
                              uint32_t *count);
 /* Copies the tables that the worker has finished into the arrays. Call each time the ring is drained. */
 struct error *tables_poll(struct tables *t, uint64_t time_ns);
+/* What there was no room for. */
+const struct table_wants *tables_wants(const struct tables *t);
+/* Where tables lie. The most words there may be become fewer when the kernel has no more memory for them. */
+const struct table_words *tables_words(const struct tables *t);
 /* A file descriptor that becomes readable when the worker has finished a table; call tables_poll() then. */
 int tables_fd(const struct tables *t);
 

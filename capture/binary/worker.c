@@ -17,7 +17,7 @@
 #include "formats/base/clock.h"
 #include "formats/base/vec.h"
 
-/* So many threads may hang at once, of eight users at least. Until one returns nothing is done. */
+/* So many threads may hang at once, of eight owners at least. Until one returns nothing is done. */
 #define ABANDONED_MAX 16
 /* How long the end of a job is waited for at the worker's own end. */
 #define END_NS (100 * NS_PER_MS)
@@ -27,9 +27,16 @@ struct job_list {
     uint32_t count;
 };
 
+struct process_jobs {
+    uint64_t process;
+    struct job_list jobs; /* never empty */
+};
+
 struct owner_jobs {
     uint64_t owner;
-    struct job_list jobs; /* never empty */
+    VEC(struct process_jobs) processes; /* never empty */
+    uint32_t turn; /* index of the process whose job is next */
+    uint32_t waiting;
 };
 
 struct thread_state {
@@ -44,7 +51,7 @@ struct thread_state {
 /* A job that was abandoned; it may return yet. */
 struct hang {
     const struct thread_state *thread; /* NULL: it returned */
-    uint64_t owner, until_ns, user;
+    uint64_t process, owner, until_ns;
 };
 
 struct worker {
@@ -101,20 +108,52 @@ static bool is_over(const struct hang *h, uint64_t time_ns)
     return !h->thread && h->until_ns <= time_ns;
 }
 
-/* Whether jobs of this owner, or of its user, have hung lately. */
+/* Whether jobs of its process, or of its owner, have hung lately. */
 static bool is_banned(const struct worker *w, const struct worker_job *job, uint64_t time_ns)
 {
-    uint32_t of_user = 0;
+    uint32_t of_owner = 0;
 
     for (uint32_t i = 0; i < ABANDONED_MAX; i++) {
         const struct hang *h = &w->hangs[i];
         if (is_over(h, time_ns))
             continue;
-        if (h->owner == job->owner)
+        if (h->process == job->process)
             return true;
-        of_user += h->user == job->user;
+        of_owner += h->owner == job->owner;
     }
-    return of_user >= WORKER_HANGS_OF_USER;
+    return of_owner >= WORKER_HANGS_OF_OWNER;
+}
+
+/* The owner's jobs; those of one without any are made. NULL: memory ran out. */
+static struct owner_jobs *jobs_of(struct worker *w, uint64_t owner)
+{
+    size_t at = 0;
+
+    while (at < w->owners.count && w->owners.data[at].owner != owner)
+        at++;
+    if (at == w->owners.count && !VEC_PUSH(&w->owners, ((struct owner_jobs){.owner = owner})))
+        return NULL;
+    return &w->owners.data[at];
+}
+
+static bool append_to_process(struct owner_jobs *of, struct worker_job *job)
+{
+    size_t at = 0;
+
+    while (at < of->processes.count && of->processes.data[at].process != job->process)
+        at++;
+    if (at == of->processes.count && !VEC_PUSH(&of->processes, ((struct process_jobs){.process = job->process})))
+        return false;
+    append(&of->processes.data[at].jobs, job);
+    of->waiting++;
+    return true;
+}
+
+/* Takes out an owner who has no job left. */
+static void remove_owner(struct worker *w, struct owner_jobs *of)
+{
+    VEC_DEINIT(&of->processes);
+    memmove(of, of + 1, (size_t)(w->owners.data + --w->owners.count - of) * sizeof *of);
 }
 
 static bool add_job(struct worker *w, struct worker_job *job)
@@ -123,16 +162,30 @@ static bool add_job(struct worker *w, struct worker_job *job)
         return false;
     if (!w->current || w->waiting >= WORKER_JOBS_MAX)
         return false;
-    size_t at = 0;
-    while (at < w->owners.count && w->owners.data[at].owner != job->owner)
-        at++;
-    if (at == w->owners.count && !VEC_PUSH(&w->owners, ((struct owner_jobs){.owner = job->owner})))
+    struct owner_jobs *of = jobs_of(w, job->owner);
+    if (!of || of->waiting >= WORKER_JOBS_OF_OWNER)
         return false;
-    if (w->owners.data[at].jobs.count >= WORKER_JOBS_OF_OWNER)
+    if (!append_to_process(of, job)) {
+        if (!of->waiting)
+            remove_owner(w, of);
         return false;
-    append(&w->owners.data[at].jobs, job);
+    }
     w->waiting++;
     return true;
+}
+
+static struct worker_job *next_of_owner(struct owner_jobs *of)
+{
+    if (of->turn >= of->processes.count)
+        of->turn = 0;
+    struct process_jobs *p = &of->processes.data[of->turn];
+    struct worker_job *job = take_first(&p->jobs);
+    of->waiting--;
+    if (p->jobs.count)
+        of->turn++;
+    else
+        memmove(p, p + 1, (--of->processes.count - of->turn) * sizeof *p);
+    return job;
 }
 
 static struct worker_job *next_job(struct worker *w)
@@ -142,13 +195,24 @@ static struct worker_job *next_job(struct worker *w)
     if (w->turn >= w->owners.count)
         w->turn = 0;
     struct owner_jobs *of = &w->owners.data[w->turn];
-    struct worker_job *job = take_first(&of->jobs);
+    struct worker_job *job = next_of_owner(of);
     w->waiting--;
-    if (of->jobs.count)
+    if (of->waiting)
         w->turn++;
     else
-        memmove(of, of + 1, (--w->owners.count - w->turn) * sizeof *of);
+        remove_owner(w, of);
     return job;
+}
+
+static void remove_all(struct worker *w)
+{
+    for (size_t i = 0; i < w->owners.count; i++) {
+        struct owner_jobs *of = &w->owners.data[i];
+        for (size_t k = 0; k < of->processes.count; k++)
+            destroy_all(&of->processes.data[k].jobs);
+        VEC_DEINIT(&of->processes);
+    }
+    w->owners.count = 0;
 }
 
 static void worker_free(struct worker *w)
@@ -164,7 +228,7 @@ static void worker_free(struct worker *w)
 
 /* ---- the thread ---- */
 
-/* Returns the next job to run. Those whose owner has been banned since are returned undone. */
+/* Returns the next job to run. Those whose process or owner has been banned since are returned undone. */
 static struct worker_job *next_to_run(struct worker *w)
 {
     struct worker_job *job;
@@ -300,7 +364,7 @@ static void abandon(struct worker *w, uint64_t time_ns)
     w->current = NULL;
     struct hang *h = hang_place(w);
     if (h && t->job)
-        *h = (struct hang){t, t->job->owner, time_ns + WORKER_BAN_NS, t->job->user};
+        *h = (struct hang){t, t->job->process, t->job->owner, time_ns + WORKER_BAN_NS};
 }
 
 /* Whether the thread has ended, a moment later if it has to. */
@@ -325,9 +389,7 @@ void worker_destroy(struct worker *w)
     pthread_cond_broadcast(&w->wake);
     if (w->current && !end_thread(w))
         abandon(w, now_ns());
-    for (size_t i = 0; i < w->owners.count; i++)
-        destroy_all(&w->owners.data[i].jobs);
-    w->owners.count = 0;
+    remove_all(w);
     destroy_all(&w->done);
     struct thread_state *ended = w->current;
     if (ended) { /* it needs the lock no more */

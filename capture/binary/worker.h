@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A thread for work on files of others, which may take long or never end: a file system in user space need not answer.
- * Jobs are taken in turns, one of each owner (a process), so that nobody's many jobs delay another's first. A thread
- * that has been at a job for too long is abandoned and replaced. While it hangs, and for WORKER_BAN_NS at least, its
- * owner's other jobs are returned undone; and those of its user, once WORKER_HANGS_OF_USER of his jobs were abandoned.
+ * Jobs are taken in turns, one of each owner (owner.h), and of his one of each process, so that nobody's many jobs or
+ * processes delay another's first. A thread that has been at a job for too long is abandoned and replaced. While it hangs, and
+ * for WORKER_BAN_NS at least, its process's other jobs are returned undone; and those of its owner, once
+ * WORKER_HANGS_OF_OWNER of his jobs were abandoned.
  */
 #ifndef CAPTURE_BINARY_WORKER_H
 #define CAPTURE_BINARY_WORKER_H
@@ -17,8 +18,8 @@
 /* The first member of what a job needs, which is allocated together with it. */
 struct worker_job {
     struct worker_job *next; /* of the worker */
-    uint64_t owner; /* a number that is never reused */
-    uint64_t user;  /* whose process the owner is */
+    uint64_t process; /* that it is done for: a number that is never reused */
+    uint64_t owner;   /* whose process that is */
     uint32_t number; /* by which worker_give_up() reports it */
     bool undone;     /* of the worker: it was returned without being run */
     /* In the worker's thread. Ends early, in whatever state, once *stop is set. */
@@ -36,7 +37,7 @@ struct worker_job {
 #define WORKER_LONG_NS (UINT64_C(20) * 1000000000)
 
 #define WORKER_BAN_NS (UINT64_C(60) * 1000000000)
-#define WORKER_HANGS_OF_USER 2
+#define WORKER_HANGS_OF_OWNER 2
 
 struct worker;
 /* `begin` runs first in each thread, to give up privileges. */
@@ -45,8 +46,8 @@ struct error *worker_create(void (*begin)(void), struct worker **out);
 void worker_destroy(struct worker *w);
 
 /*
- * Takes a job over and returns true; or destroys it and returns false: too many wait, its owner had a thread abandoned, or
- * memory ran out.
+ * Takes a job over and returns true; or destroys it and returns false: too many wait, its process or its owner had threads
+ * abandoned, or memory ran out.
  */
 bool worker_add(struct worker *w, struct worker_job *job);
 /* Returns a job that is done, or will not be run, which the caller destroys; NULL: there is none. */

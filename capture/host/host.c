@@ -278,3 +278,10 @@ void host_want_files(uint64_t count)
     limit.rlim_cur = limit.rlim_max < count ? limit.rlim_max : count;
     setrlimit(RLIMIT_NOFILE, &limit);
 }
+
+void host_lift_memlock(void)
+{
+    struct rlimit unlimited = {RLIM_INFINITY, RLIM_INFINITY};
+
+    setrlimit(RLIMIT_MEMLOCK, &unlimited);
+}

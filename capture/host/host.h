@@ -46,6 +46,8 @@ uint32_t host_cpu_end(const struct host *h);
 void host_idle_ns(const int *cpus, uint32_t count, uint64_t *idle_ns);
 /* Allows this process to have `count` files open, as far as it may raise that limit. */
 void host_want_files(uint64_t count);
+/* Raises RLIMIT_MEMLOCK as far as it goes: the kernel charges buffers of perf events to it and, before 5.11, BPF's maps. */
+void host_lift_memlock(void);
 /* Parses a list like "0-3,5" into CPU numbers without duplicates, malloc'd. ERROR_USAGE when it is malformed. */
 struct error *host_parse_cpus(const char *text, int **cpus, uint32_t *count);
 

@@ -94,6 +94,18 @@ uint64_t memory_limit_by(const char *mountinfo, const char *cgroups, const char 
     return least;
 }
 
+uint64_t memory_available(void)
+{
+    static const char name[] = "\nMemAvailable:";
+    uint64_t available = UINT64_MAX, limit = memory_limit();
+    char text[1024];
+
+    const char *at = procfs_read_at(AT_FDCWD, "/proc/meminfo", text, sizeof text) ? strstr(text, name) : NULL;
+    if (at)
+        available = strtoull(at + sizeof name - 1, NULL, 10) * 1024;
+    return limit < available ? limit : available;
+}
+
 uint64_t memory_limit(void)
 {
     char *mountinfo = NULL, *cgroups = NULL;

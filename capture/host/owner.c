@@ -43,6 +43,13 @@ uint64_t owner_block(uint64_t owner)
     return owner >> 32 == USER && owner >> BLOCK_SHIFT ? key_of(BLOCK, (uint32_t)(owner >> BLOCK_SHIFT)) : 0;
 }
 
+uint32_t owner_number(uint64_t owner, uint32_t count)
+{
+    const uint64_t block = owner_block(owner), key = block ? block : owner;
+
+    return (uint32_t)((key * UINT64_C(0x9e3779b97f4a7c15) >> 32) % count);
+}
+
 bool owner_is_root(uint64_t owner)
 {
     return owner == key_of(USER, 0);

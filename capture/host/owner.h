@@ -32,6 +32,8 @@ uint64_t owner_key(const struct owner_facts *facts);
 uint64_t owner_unknown(void);
 /* Stands for the block of ids that the owner is in; 0: it is in none. */
 uint64_t owner_block(uint64_t owner);
+/* A number below `count` that stands for the owner, or for its block; others may have the same one. */
+uint32_t owner_number(uint64_t owner, uint32_t count);
 /* Whether it is root of the host, whose children may become anybody. */
 bool owner_is_root(uint64_t owner);
 

@@ -256,6 +256,16 @@ void privileges_drop_for_errands(void)
     drop_to_read(BIT(CAP_PERFMON));
 }
 
+void privileges_drop_to_make_maps(void)
+{
+    uint64_t have;
+
+    privileges_leave_root();
+    uint64_t bpf = permitted(&have) ? have & BIT(CAP_BPF) ? BIT(CAP_BPF) : have & BIT(CAP_SYS_ADMIN) : 0;
+    set_capabilities(bpf, bpf);
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+}
+
 void privileges_drop_all(void)
 {
     set_capabilities(0, 0);

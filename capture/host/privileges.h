@@ -53,6 +53,8 @@ bool privileges_may_give(gid_t group);
 void privileges_drop_to_read(void);
 /* The same; where CAP_SYS_PTRACE is missing it leaves CAP_PERFMON, by which mappings may be read since Linux 6.15. */
 void privileges_drop_for_errands(void);
+/* Leaves root, and drops all capabilities of this thread except the one to make BPF maps. Sets no_new_privs. */
+void privileges_drop_to_make_maps(void);
 /* Drops all capabilities of this thread, and sets no_new_privs. For threads that only compute. */
 void privileges_drop_all(void);
 

@@ -32,7 +32,8 @@ bool procfs_read_at(int dir_fd, const char *path, char *text, size_t cap)
 bool procfs_parse_stat(const char *text, struct procfs_stat *out)
 {
     /* Fields by their number in proc(5). */
-    enum { PARENT = 4, MINOR = 10, MAJOR = 12, START = 22, START_CODE = 26, START_STACK = 28, CPU = 39, FIELDS };
+    enum { PARENT = 4, MINOR = 10, MAJOR = 12, WAITED_USER = 16, WAITED_SYSTEM = 17, START = 22, START_CODE = 26,
+           START_STACK = 28, CPU = 39, FIELDS };
     const char *open = strchr(text, '('), *p = strrchr(text, ')');
     uint64_t field[FIELDS] = {0};
 
@@ -52,8 +53,10 @@ bool procfs_parse_stat(const char *text, struct procfs_stat *out)
     out->parent_tgid = (uint32_t)field[PARENT];
     out->minor_faults = field[MINOR];
     out->major_faults = field[MAJOR];
+    out->waited_ticks = field[WAITED_USER] + field[WAITED_SYSTEM];
     out->start_ticks = field[START];
     out->image = field[START_CODE] ^ field[START_STACK] << 16;
+    out->stack_start = field[START_STACK];
     out->cpu = (uint32_t)field[CPU];
     return true;
 }

@@ -23,8 +23,10 @@ struct procfs_stat {
     uint32_t parent_tgid;
     uint32_t cpu;         /* where it runs or ran last */
     uint64_t minor_faults, major_faults; /* of a process: of all threads that it has had */
+    uint64_t waited_ticks; /* of a process: CPU time of its children that it has waited for, and of theirs, in USER_HZ */
     uint64_t start_ticks; /* since boot, in USER_HZ, in the reader's time namespace */
     uint64_t image;       /* differs between program images: made of the addresses of code and stack; 0: the task is ending */
+    uint64_t stack_start; /* near the upper end of the first thread's stack; 0: it may not be known */
 };
 /* Parses the text of a stat file; false when it is malformed. */
 bool procfs_parse_stat(const char *text, struct procfs_stat *out);

@@ -68,6 +68,11 @@ static const int writer[] = {
     SCMP_SYS(landlock_create_ruleset), SCMP_SYS(landlock_restrict_self),
 };
 
+/* And of the process that makes maps: descriptors go to the reader. */
+static const int table_maker[] = {
+    SCMP_SYS(sendmsg), SCMP_SYS(recvmsg),
+};
+
 /* A call that is allowed when `argument`, masked with `mask`, is `value`. */
 struct allowed {
     int call;
@@ -103,6 +108,7 @@ static const struct allowed reader_if[] = {
     {SCMP_SYS(bpf), 0, UINT32_MAX, BPF_MAP_LOOKUP_ELEM},
     {SCMP_SYS(bpf), 0, UINT32_MAX, BPF_MAP_LOOKUP_BATCH},
     {SCMP_SYS(bpf), 0, UINT32_MAX, BPF_MAP_UPDATE_ELEM},
+    {SCMP_SYS(bpf), 0, UINT32_MAX, BPF_MAP_UPDATE_BATCH},
     {SCMP_SYS(bpf), 0, UINT32_MAX, BPF_MAP_DELETE_ELEM},
     {SCMP_SYS(bpf), 0, UINT32_MAX, BPF_MAP_GET_NEXT_KEY},
     {SCMP_SYS(bpf), 0, UINT32_MAX, BPF_OBJ_GET_INFO_BY_FD},
@@ -222,6 +228,18 @@ struct error *sandbox_enter_writer(void)
         return error_no_memory();
     int e = allow_common(ctx);
     return end(ctx, e ? e : ALLOW_CALLS(ctx, writer));
+}
+
+struct error *sandbox_enter_table_maker(void)
+{
+    scmp_filter_ctx ctx = begin();
+
+    if (!ctx)
+        return error_no_memory();
+    int e = allow_common(ctx);
+    if (!e)
+        e = ALLOW_CALLS(ctx, table_maker);
+    return end(ctx, e ? e : seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(bpf), 1, SCMP_A0_32(SCMP_CMP_EQ, BPF_MAP_CREATE)));
 }
 
 struct error *sandbox_enter_messenger(void)

@@ -27,6 +27,8 @@ struct error *sandbox_enter_reader(pid_t command);
 struct error *sandbox_enter_errands(void);
 /* Installs the filter of the writer (capture/output/output_server.h): files and little else. Needs no_new_privs. */
 struct error *sandbox_enter_writer(void);
+/* Installs the filter of the process that makes BPF maps (capture/sampler/table_maker.h). Needs no_new_privs. */
+struct error *sandbox_enter_table_maker(void);
 /* Installs the filter of a helper that only passes on what it is told: nothing can be opened. Needs no_new_privs. */
 struct error *sandbox_enter_messenger(void);
 

@@ -17,15 +17,19 @@
 #define LOOK_NS (2 * NS_PER_MS)
 /* How often all of /proc is read, to find what looking up single pids has missed. */
 #define SWEEP_NS NS_PER_S
+/* How often processes are asked, at most, for the CPU time of their children that have ended. */
+#define WAITED_NS (100 * NS_PER_MS)
 /* A dynamically linked interpreter is mapped a moment after the exec. Others may be loaded at any later time. */
 #define WAIT_FIRST_NS (5 * NS_PER_MS)
 #define WAIT_MOST_NS NS_PER_S
 /* When there are more new pids than this, they are not looked up one by one. */
 #define NUMBERS_MAX 4096
+/* The unit of times in stat files. */
+#define TICK_NS (NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK))
 /* File descriptors to leave for other uses. */
 #define FDS_SPARE 128
 
-struct error *followed_create(struct processes *processes, bool children, uint64_t grace_ns, struct followed_set **out)
+struct error *followed_create(struct processes *processes, bool children, struct followed_set **out)
 {
     struct followed_set *s = calloc(1, sizeof *s);
     struct rlimit files;
@@ -34,7 +38,6 @@ struct error *followed_create(struct processes *processes, bool children, uint64
         return error_no_memory();
     s->processes = processes;
     s->children = children;
-    s->grace_ns = grace_ns;
     if (!getrlimit(RLIMIT_NOFILE, &files) && files.rlim_cur > FDS_SPARE)
         s->fd_limit = files.rlim_cur > 65536 ? 65536 : (uint32_t)files.rlim_cur - FDS_SPARE;
     *out = s;
@@ -111,6 +114,103 @@ bool followed_system_call(const struct followed *f, uint32_t tid, char *text, si
     return procfs_read_at(f->dir_fd, path, text, cap);
 }
 
+/* ---- CPU time ---- */
+
+bool followed_read_clock(struct followed *f)
+{
+    struct timespec cpu;
+
+    if (clock_gettime(f->clock, &cpu))
+        return false;
+    f->clock_ns = timespec_ns(cpu);
+    return true;
+}
+
+/* What samples should stand for, and do not yet. */
+static uint64_t owed_ns(const struct followed *f)
+{
+    uint64_t known = f->base_ns + f->sampled_ns;
+
+    return f->clock_ns > known ? f->clock_ns - known : 0;
+}
+
+/* Of that, what threads have used that are there: their next samples stand for it. */
+static uint64_t pending_ns(const struct followed *f)
+{
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < f->tasks.count; i++) {
+        const struct followed_task *t = &f->tasks.data[i];
+        sum += t->seen_ns > t->run_ns ? t->seen_ns - t->run_ns : 0;
+    }
+    return sum;
+}
+
+/*
+ * What is owed, and not by threads that are there, is of threads that have ended. The process's clock was read before its
+ * threads were, so this is never too much.
+ */
+static void settle(struct followed *f, uint64_t pending)
+{
+    uint64_t owed = owed_ns(f);
+
+    if (f->python && !f->forbidden && owed > pending && owed - pending > f->unseen_ns)
+        f->unseen_ns = owed - pending;
+}
+
+void followed_write_off(struct followed *f)
+{
+    struct task_schedstat now;
+
+    for (size_t i = 0; i < f->tasks.count; i++) {
+        if (followed_schedstat(f, &f->tasks.data[i], &now))
+            f->tasks.data[i].run_ns = f->tasks.data[i].seen_ns = now.run_ns;
+    }
+    followed_read_clock(f); /* after the threads: what they use in between is not to look unseen */
+    uint64_t known = f->sampled_ns + f->unseen_ns;
+    f->base_ns = f->clock_ns > known ? f->clock_ns - known : 0;
+}
+
+/* A stat file has the CPU time of children that were waited for, user and system time each cut to whole ticks. */
+static void read_waited(struct followed *f)
+{
+    char text[1024];
+    struct procfs_stat stat;
+
+    if (!procfs_read_at(f->dir_fd, "stat", text, sizeof text) || !procfs_parse_stat(text, &stat))
+        return;
+    f->parent_tgid = stat.parent_tgid;
+    f->waited_ns = stat.waited_ticks * TICK_NS;
+}
+
+/* So far nothing needs to be known of its children. */
+static void write_off_waited(struct followed *f)
+{
+    uint64_t all = f->waited_ns + 2 * TICK_NS, known = f->children_ns + f->waited_unseen_ns;
+
+    f->waited_base_ns = all > known ? all - known : 0;
+}
+
+/* What was waited for, and is not known from the clocks of children that were followed. */
+static void settle_waited(struct followed *f)
+{
+    uint64_t known = f->waited_base_ns + f->children_ns;
+
+    if (!f->python || f->forbidden)
+        write_off_waited(f);
+    else if (f->waited_ns > known && f->waited_ns - known > f->waited_unseen_ns)
+        f->waited_unseen_ns = f->waited_ns - known;
+}
+
+uint64_t followed_unseen_ns(const struct followed_set *s)
+{
+    uint64_t sum = s->unseen_ns;
+
+    for (size_t i = 0; i < s->list.count; i++)
+        sum += s->list.data[i]->unseen_ns;
+    return sum;
+}
+
 /* ---- threads ---- */
 
 /* The tid in the process's own pid namespace: the last number of the line "NSpid:". */
@@ -136,9 +236,10 @@ static struct error *add_task(struct followed_set *s, struct followed *f, uint32
         t.fd = openat(f->dir_fd, path, O_RDONLY | O_CLOEXEC);
         s->fd_count += t.fd >= 0;
     }
-    if (!born && followed_schedstat(f, &t, &now))
-        t.run_ns = now.run_ns;
-    f->grace_ns += s->grace_ns;
+    if (followed_schedstat(f, &t, &now)) {
+        t.seen_ns = now.run_ns;
+        t.run_ns = born ? 0 : now.run_ns;
+    }
     if (!VEC_PUSH(&f->tasks, t)) {
         close_task(s, &t);
         return error_no_memory();
@@ -187,6 +288,7 @@ static struct error *list_tasks(struct followed_set *s, struct followed *f, bool
         close_task(s, &f->tasks.data[i]);
     }
     f->tasks.count = kept;
+    settle(f, pending_ns(f));
     return err;
 }
 
@@ -201,22 +303,6 @@ static struct followed *find(const struct followed_set *s, uint32_t tgid)
     return NULL;
 }
 
-static uint64_t unseen_of(const struct followed *f)
-{
-    uint64_t known = f->base_ns + f->sampled_ns + (f->sampled_ns ? f->grace_ns : 0);
-
-    return f->python && !f->forbidden && f->clock_ns > known ? f->clock_ns - known : 0;
-}
-
-uint64_t followed_unseen_ns(const struct followed_set *s)
-{
-    uint64_t sum = s->unseen_ns;
-
-    for (size_t i = 0; i < s->list.count; i++)
-        sum += unseen_of(s->list.data[i]);
-    return sum;
-}
-
 void followed_forbid(struct followed_set *s, struct followed *f)
 {
     s->forbidden += !f->forbidden;
@@ -227,16 +313,11 @@ void followed_forbid(struct followed_set *s, struct followed *f)
  * It executes another program. CPU time since its last samples is of the one before, and no stack of the new one may stand for
  * it: it is unseen.
  */
-static void begin_image(struct followed_set *s, struct followed *f, uint64_t image)
+static void begin_image(struct followed *f, uint64_t image)
 {
-    struct task_schedstat now;
-
-    s->unseen_ns += unseen_of(f);
-    f->base_ns = f->clock_ns > f->sampled_ns ? f->clock_ns - f->sampled_ns : 0;
-    for (size_t i = 0; i < f->tasks.count; i++) {
-        if (followed_schedstat(f, &f->tasks.data[i], &now))
-            f->tasks.data[i].run_ns = now.run_ns;
-    }
+    followed_read_clock(f);
+    settle(f, 0);
+    followed_write_off(f);
     f->image = image;
     f->exec_generation++;
     f->wait_ns = 0;
@@ -250,7 +331,7 @@ struct error *followed_reread(struct followed_set *s, struct followed *f, uint64
     struct procfs_stat stat;
 
     if (followed_stat(f, f->tgid, &stat) && stat.image && stat.image != f->image)
-        begin_image(s, f, stat.image);
+        begin_image(f, stat.image);
     f->states.count = 0;
     f->states_round = 0;
     f->wait_ns = !f->wait_ns ? WAIT_FIRST_NS : 2 * f->wait_ns > WAIT_MOST_NS ? WAIT_MOST_NS : 2 * f->wait_ns;
@@ -271,7 +352,6 @@ struct error *followed_add(struct followed_set *s, uint32_t tgid, bool born, uin
 {
     struct followed *f = calloc(1, sizeof *f);
     struct procfs_stat stat;
-    struct timespec cpu;
     char path[32];
 
     if (!f)
@@ -283,18 +363,24 @@ struct error *followed_add(struct followed_set *s, uint32_t tgid, bool born, uin
         destroy(s, f);
         return NULL;
     }
-    f->start_boottime_ns = stat.start_ticks * (NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK));
+    f->start_boottime_ns = stat.start_ticks * TICK_NS;
     f->image = stat.image;
-    if (!clock_gettime(f->clock, &cpu))
-        f->clock_ns = timespec_ns(cpu);
+    followed_read_clock(f);
     f->base_ns = born ? 0 : f->clock_ns;
+    f->parent_tgid = stat.parent_tgid;
     struct error *err = VEC_PUSH(&s->list, f) ? NULL : error_no_memory();
     if (err) {
         destroy(s, f);
         return err;
     }
     TRY(followed_reread(s, f, time_ns));
-    return list_tasks(s, f, born);
+    TRY(list_tasks(s, f, born));
+    if (!born) {
+        followed_write_off(f);
+        read_waited(f);
+        write_off_waited(f);
+    }
+    return NULL;
 }
 
 /* Looks up a new pid, and follows it if it is a process and a child of a followed one. */
@@ -340,8 +426,82 @@ static uint32_t last_tid(void)
     return space ? (uint32_t)strtoul(space, NULL, 10) : 0;
 }
 
+/* ---- children that have ended ---- */
+
+/* Of two with one tgid, which was used again, the one that lives. */
+static struct followed *find_any(const struct followed_set *s, uint32_t tgid)
+{
+    struct followed *f = find(s, tgid);
+
+    for (size_t i = 0; !f && i < s->list.count; i++)
+        f = s->list.data[i]->tgid == tgid ? s->list.data[i] : NULL;
+    return f;
+}
+
+/* Tells the parents of processes that have ended what those had used. Rather too much than too little is known then. */
+static void tell_parents(struct followed_set *s)
+{
+    for (size_t i = 0; i < s->list.count; i++) {
+        struct followed *f = s->list.data[i];
+        if (!f->ended || f->told)
+            continue;
+        f->told = true;
+        uint64_t used = f->clock_ns + (f->waited_ns > f->children_ns ? f->waited_ns : f->children_ns);
+        struct followed *p = find_any(s, f->parent_tgid);
+        for (size_t n = 0; p && n < s->list.count; n++) {
+            p->children_ns += used;
+            p = p->told ? find_any(s, p->parent_tgid) : NULL;
+        }
+    }
+}
+
+/*
+ * What was waited for is read before the round looks for processes that have ended, and compared after the next one has told
+ * their parents: it has none that still counts as running.
+ */
+static void look_at_waited(struct followed_set *s, uint64_t time_ns)
+{
+    if (!s->children || time_ns - s->waited_ns < WAITED_NS)
+        return;
+    s->waited_ns = time_ns;
+    for (size_t i = 0; i < s->list.count; i++) {
+        settle_waited(s->list.data[i]);
+        read_waited(s->list.data[i]);
+    }
+}
+
+uint64_t followed_waited_unseen_ns(const struct followed_set *s)
+{
+    uint64_t sum = s->waited_unseen_ns;
+
+    for (size_t i = 0; i < s->list.count; i++)
+        sum += s->list.data[i]->waited_unseen_ns;
+    return sum;
+}
+
+void followed_finish(struct followed_set *s)
+{
+    for (size_t i = 0; s->children && i < s->list.count; i++)
+        read_waited(s->list.data[i]);
+    for (size_t i = 0; i < s->list.count; i++) {
+        struct followed *f = s->list.data[i];
+        f->ended |= !followed_read_clock(f);
+        settle(f, 0);
+    }
+    tell_parents(s);
+    for (size_t i = 0; i < s->list.count; i++)
+        settle_waited(s->list.data[i]);
+}
+
+/* ---- looks ---- */
+
 static struct error *drop_ended(struct followed_set *s, uint64_t time_ns)
 {
+    for (size_t i = 0; i < s->list.count; i++) {
+        if (s->list.data[i]->ended)
+            followed_read_clock(s->list.data[i]); /* as long as it is a zombie */
+    }
+    tell_parents(s);
     for (size_t i = 0; i < s->list.count;) {
         struct followed *f = s->list.data[i];
         if (!f->ended) {
@@ -352,38 +512,58 @@ static struct error *drop_ended(struct followed_set *s, uint64_t time_ns)
             TRY(tell_gone(s, f, &f->tasks.data[k]));
         struct sideband_event gone = {.kind = SIDEBAND_EXIT, .time_ns = time_ns, .tgid = f->tgid, .tid = f->tgid};
         TRY(processes_apply(s->processes, &gone));
-        s->unseen_ns += unseen_of(f);
+        settle(f, 0);
+        settle_waited(f);
+        s->unseen_ns += f->unseen_ns;
+        s->waited_unseen_ns += f->waited_unseen_ns;
         destroy(s, f);
         s->list.data[i] = s->list.data[--s->list.count];
     }
     return NULL;
 }
 
-struct error *followed_look(struct followed_set *s, uint64_t time_ns)
+/* Those that have ended, and are not yet reaped by their parents. They are dropped at the next look. */
+static void end_zombies(struct followed_set *s)
 {
     struct procfs_stat stat;
 
+    for (size_t i = 0; i < s->list.count; i++) {
+        struct followed *f = s->list.data[i];
+        if (f->tasks.count > 1 || !followed_stat(f, f->tgid, &stat) || (stat.state != 'Z' && stat.state != 'X'))
+            continue;
+        f->ended = true;
+        if (s->children)
+            read_waited(f);
+    }
+}
+
+void followed_hurry(struct followed_set *s)
+{
+    s->looked_ns = s->waited_ns = 0;
+}
+
+struct error *followed_look(struct followed_set *s, uint64_t time_ns)
+{
     if (time_ns - s->looked_ns < LOOK_NS)
         return NULL;
-    s->looked_ns = time_ns;
-    bool sweep = time_ns - s->swept_ns >= SWEEP_NS;
+    bool hurry = !s->looked_ns, sweep = time_ns - s->swept_ns >= SWEEP_NS;
     uint32_t last = last_tid();
-    if (last == s->last_tid && last == s->earlier_tid && !sweep)
+    s->looked_ns = time_ns;
+    if (last == s->last_tid && last == s->earlier_tid && !sweep && !hurry)
         return drop_ended(s, time_ns);
     /* A pid is given out a moment before the task appears in /proc, so look up those of the previous poll again. */
     uint32_t from = s->earlier_tid;
     s->earlier_tid = s->last_tid;
     s->last_tid = last;
-    for (size_t i = 0; i < s->list.count; i++) {
-        struct followed *f = s->list.data[i];
-        TRY(list_tasks(s, f, true));
-        /* Zombies: ended, and not yet reaped by their parent. */
-        if (sweep && f->tasks.count <= 1 && followed_stat(f, f->tgid, &stat) && (stat.state == 'Z' || stat.state == 'X'))
-            f->ended = true;
-    }
+    for (size_t i = 0; i < s->list.count; i++)
+        TRY(list_tasks(s, s->list.data[i], true));
     if (sweep)
         s->swept_ns = time_ns;
     if (s->children)
         TRY(find_children(s, sweep || !last ? UINT32_MAX : from, last, time_ns));
-    return drop_ended(s, time_ns);
+    TRY(drop_ended(s, time_ns));
+    look_at_waited(s, time_ns);
+    if (sweep)
+        end_zombies(s);
+    return NULL;
 }

@@ -20,7 +20,7 @@
 #include "capture/host/procfs_descent.h"
 #include "formats/base/clock.h"
 
-/* CPU time after a thread's last sample, up to this much, counts as no loss: the thread ended before the next round. */
+/* CPU time that was not seen is no loss up to this much, or two periods, of all processes together: what came after the last samples. */
 #define GRACE_NS (20 * NS_PER_MS)
 #define LIBC_WAIT_NS (100 * NS_PER_MS)
 /* The shortest scheduler slice. With it, waking up preempts the running thread at once (Linux 6.12 and later). */
@@ -113,6 +113,7 @@ static struct error *put_sample(struct proc_sampler *s, const struct followed *f
     out->exec_generation = f->exec_generation;
     out->period = period;
     out->native_last_cfa = WIRE_CFA_NONE;
+    out->flags |= s->reader.out.of_rival ? WIRE_RIVAL : 0;
     return s->fn(s->ctx, &s->reader.out, (uint32_t)(sizeof *out + out->python_count * sizeof *s->reader.out.entries));
 }
 
@@ -162,6 +163,7 @@ static struct error *sample_thread(struct proc_sampler *s, struct followed *f, c
         return NULL;
     }
     s->counts.read_ns += now_ns() - start_ns;
+    f->lacks_frames |= !s->reader.out.sample.python_count;
     return sample_running(s, f, t, run_ns);
 }
 
@@ -283,13 +285,7 @@ struct error *proc_sampler_threads(struct proc_sampler *s, struct error *(*fn)(v
 /* Its CPU time is none of a Python program's: samples need not stand for it. */
 static struct error *write_off(struct proc_sampler *s, struct followed *f)
 {
-    struct task_schedstat now;
-
-    f->base_ns = f->clock_ns > f->sampled_ns ? f->clock_ns - f->sampled_ns : 0;
-    for (size_t i = 0; i < f->tasks.count; i++) {
-        if (followed_schedstat(f, &f->tasks.data[i], &now))
-            f->tasks.data[i].run_ns = now.run_ns;
-    }
+    followed_write_off(f);
     return end_accounts(s, f);
 }
 
@@ -309,6 +305,10 @@ static struct error *begin_process(struct proc_sampler *s, struct followed *f, u
     struct wire_process wire = {0};
     struct procfs_stat stat;
 
+    if (f->lacks_frames && time_ns >= f->look_ns && !f->forbidden) {
+        f->lacks_frames = false;
+        TRY(followed_reread(s->followed, f, time_ns));
+    }
     *p = processes_find(s->processes, f->tgid);
     if (!is_ready(f, *p, &wire)) {
         bool changed = followed_stat(f, f->tgid, &stat) && stat.image && stat.image != f->image;
@@ -336,6 +336,9 @@ static struct error *look_at_thread(struct proc_sampler *s, struct followed *f, 
     *outcome = THREAD_GONE;
     if (!followed_schedstat(f, t, &now))
         return end_account(s, f, t);
+    if (now.run_ns < t->run_ns) /* another thread has executed a program, and has got this one's number */
+        t->run_ns = now.run_ns;
+    t->seen_ns = now.run_ns;
     *outcome = THREAD_ASLEEP;
     if (t->time.wait_ns && !task_time_ran(&t->time, &now)) {
         task_time_sleeps(&t->time, time_ns);
@@ -353,17 +356,16 @@ static struct error *look_at_thread(struct proc_sampler *s, struct followed *f, 
 
 static struct error *sample_process(struct proc_sampler *s, struct followed *f, uint64_t time_ns)
 {
+    uint64_t before_ns = f->clock_ns;
     struct process *p;
-    struct timespec cpu;
 
-    if (clock_gettime(f->clock, &cpu)) {
+    if (!followed_read_clock(f)) {
         f->ended = true;
         return end_accounts(s, f);
     }
-    bool still = timespec_ns(cpu) == f->clock_ns; /* none of its threads has run */
+    bool still = f->clock_ns == before_ns; /* none of its threads has run */
     if (still && !takes_waits(s))
         return NULL;
-    f->clock_ns = timespec_ns(cpu);
     TRY(begin_process(s, f, time_ns, &p));
     for (size_t i = 0; i < f->tasks.count && p && !f->forbidden; i++) {
         struct followed_task *t = &f->tasks.data[i];
@@ -428,8 +430,7 @@ struct error *proc_sampler_create(struct processes *processes, const struct proc
     s->period_ns = s->lost_period_ns = NS_PER_S / options->frequency_hz;
     s->random = now_ns() | 1;
     thread_reader_init(&s->reader);
-    uint64_t grace_ns = 2 * s->period_ns > GRACE_NS ? 2 * s->period_ns : GRACE_NS;
-    struct error *err = followed_create(processes, options->children, grace_ns, &s->followed);
+    struct error *err = followed_create(processes, options->children, &s->followed);
     if (err) {
         free(s);
         return err;
@@ -470,13 +471,28 @@ const struct event_source *proc_sampler_event(void)
     return event_source("task-clock");
 }
 
+void proc_sampler_hurry(struct proc_sampler *s)
+{
+    followed_hurry(s->followed);
+}
+
+void proc_sampler_finish(struct proc_sampler *s)
+{
+    followed_finish(s->followed);
+}
+
 void proc_sampler_losses(const struct proc_sampler *s, uint64_t losses[LOSS_LIMIT])
 {
+    uint64_t unseen_ns = followed_unseen_ns(s->followed), children_ns = followed_waited_unseen_ns(s->followed);
+    uint64_t grace_ns = 2 * s->lost_period_ns > GRACE_NS ? 2 * s->lost_period_ns : GRACE_NS;
+
     for (uint32_t i = 0; i < LOSS_LIMIT; i++)
         losses[i] += s->losses[i];
     losses[LOSS_process_forbidden] += s->followed->forbidden;
-    if (s->o.clock_event != EVENT_NONE)
-        losses[LOSS_time_unseen] += followed_unseen_ns(s->followed) / s->lost_period_ns;
+    if (s->o.clock_event != EVENT_NONE && unseen_ns > grace_ns)
+        losses[LOSS_time_unseen] += unseen_ns / s->lost_period_ns;
+    if (s->o.clock_event != EVENT_NONE && children_ns > grace_ns)
+        losses[LOSS_children_unseen] += children_ns / s->lost_period_ns;
 }
 
 uint64_t proc_sampler_looked_ns(const struct proc_sampler *s)

@@ -15,7 +15,8 @@
  *
  * A sample stands for the CPU time that its thread has used since its previous sample, in
  * nanoseconds. A thread is sampled only when it has used CPU time and is runnable. What a
- * thread used before it began to wait is added to its next sample.
+ * thread used before it began to wait is added to its next sample. What it used after its last sample has none, and is known
+ * by its process's clock, which has the time of threads that have ended: it is counted (LOSS_time_unseen).
  *
  * Waits are looked at in the same way: a thread that is asleep at a look is sampled, for the
  * time that it was asleep since its last sample; one that wants to run, for its time in run
@@ -72,6 +73,10 @@ uint64_t proc_sampler_wait_ns(struct proc_sampler *s);
 void proc_sampler_set_rate(struct proc_sampler *s, uint64_t frequency_hz);
 /* The event that the trace names for these samples; it takes the place of cpu-clock. */
 const struct event_source *proc_sampler_event(void);
+/* The next round leaves nothing out, as it is the last one before a process is reaped. */
+void proc_sampler_hurry(struct proc_sampler *s);
+/* No round comes any more: what threads have used since their last samples is lost. */
+void proc_sampler_finish(struct proc_sampler *s);
 /* Adds the losses so far to `losses`. */
 void proc_sampler_losses(const struct proc_sampler *s, uint64_t losses[LOSS_LIMIT]);
 

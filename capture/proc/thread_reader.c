@@ -45,52 +45,148 @@ static uint32_t tid_of_state(struct thread_reader *r, const struct process *p, u
     return (uint32_t)id;
 }
 
+/* Whether a state may run in another thread than the one that it names: see walk_runs_here(). */
+static bool may_run_elsewhere(const struct py_walk *w)
+{
+    return walk_has_records(w) || (w->config.process.tls_kind == PY_TLS_NONE && w->config.layout.runtime_tstate_current != PY_NONE);
+}
+
 /*
  * Reads the lists of interpreters and thread states. The process may change them meanwhile: each is checked when used.
  */
 static struct error *read_states(struct thread_reader *r, struct followed *f, const struct process *p)
 {
     struct py_walk *w = &r->python.walk;
+    uint64_t interpreter = 0;
 
+    f->subinterpreters = false;
     f->states.count = 0;
     f->states_round = r->round;
     w->config.thread_pointer = UINT64_MAX; /* nobody's: the walk goes to the end */
+    w->search.subinterpreters = 0;
     if (walk_list_begin(w, STATES_MAX))
         return NULL;
+    f->newest_interpreter = w->search.interpreter;
+    f->several_interpreters = false;
     for (bool end = false; !end;) {
         struct followed_state state = {.address = w->search.tstate};
         end = walk_list_step(w);
-        if (state.address)
+        f->several_interpreters |= w->search.interpreter && w->search.interpreter != f->newest_interpreter;
+        if (state.address && w->tstate.address == state.address) { /* the step has read it */
             state.ns_tid = tid_of_state(r, p, state.address);
+            state.handle = w->tstate.handle;
+            f->subinterpreters |= interpreter && w->tstate.interpreter != interpreter && may_run_elsewhere(w);
+            interpreter = w->tstate.interpreter;
+        }
         if (state.ns_tid && !VEC_PUSH(&f->states, state))
             return error_no_memory();
     }
     return NULL;
 }
 
+/*
+ * Whether a thread whose state is in the lists may have another one by now, in which it runs: that of another interpreter. The
+ * first one then has the frames that led there, and looks sound.
+ */
+static bool may_have_moved(struct thread_reader *r, const struct followed *f)
+{
+    struct py_walk *w = &r->python.walk;
+
+    return f->states_round != r->round &&
+           (f->several_interpreters || (!walk_list_head(w) && w->search.interpreter != f->newest_interpreter));
+}
+
 /* ---- one stack ---- */
 
-struct error *thread_reader_walk(struct thread_reader *r, struct followed *f, const struct process *p,
-                                 const struct followed_task *t, struct thread_message *m)
+/*
+ * A stack pointer that the thread's is not below: stacks of other threads end where their descriptors lie, whose addresses are the
+ * handles. 0: not known.
+ */
+static uint64_t least_stack_pointer(const struct followed *f, const struct followed_task *t, uint64_t handle)
 {
+    struct procfs_stat stat;
+    uint64_t least = handle - WALK_NATIVE_STACK_BYTES;
+
+    if (t->tid == f->tgid)
+        return followed_stat(f, t->tid, &stat) && stat.stack_start ? stat.stack_start - WALK_NATIVE_STACK_BYTES : 0;
+    for (size_t i = 0; i < f->states.count; i++) {
+        uint64_t other = f->states.data[i].handle;
+        if (other < handle && other > least)
+            least = other;
+    }
+    return least;
+}
+
+/* Walks the frames of a thread of a process with several interpreters, of which each state may run in any thread. */
+static void walk_found(struct thread_reader *r, const struct followed *f, const struct followed_task *t, struct thread_message *m)
+{
+    struct py_walk *w = &r->python.walk;
+    uint64_t handle = 0;
+
+    for (size_t i = 0; i < f->states.count && !handle; i++) {
+        if (f->states.data[i].ns_tid == t->ns_tid)
+            handle = f->states.data[i].handle;
+    }
+    if (!handle)
+        return;
+    w->config.thread_pointer = handle;
+    w->config.stack_pointer = least_stack_pointer(f, t, handle);
+    w->config.one_thread = f->tasks.count == 1;
+    python_reader_find(&r->python);
+    w->config.stack_pointer = 0;
+    if (w->result.tstate)
+        python_reader_walk(&r->python, w->result.tstate, &m->sample, m->entries);
+    else if (w->result.ambiguous)
+        m->sample.python_end = LOSS_interpreter_unsure;
+}
+
+/* In the interpreter that the reader is set up for. */
+static struct error *walk(struct thread_reader *r, struct followed *f, const struct process *p, const struct followed_task *t,
+                          struct thread_message *m)
+{
+    if (may_have_moved(r, f))
+        TRY(read_states(r, f, p));
     for (;;) {
         m->sample.python_count = 0;
         m->sample.python_end = 0;
         m->sample.thread_handle = 0;
-        for (size_t i = 0; i < f->states.count && !m->sample.python_count; i++) {
+        if (f->subinterpreters)
+            walk_found(r, f, t, m);
+        for (size_t i = 0; i < f->states.count && !f->subinterpreters && !m->sample.python_count; i++) {
             const struct followed_state *state = &f->states.data[i];
             if (state->ns_tid != t->ns_tid || tid_of_state(r, p, state->address) != t->ns_tid)
                 continue;
             python_reader_walk(&r->python, state->address, &m->sample, m->entries);
         }
         /* It may have got a new state since the lists were read. */
-        if (m->sample.python_count || f->states_round == r->round)
+        if (m->sample.python_count || m->sample.python_end || f->states_round == r->round)
             break;
         TRY(read_states(r, f, p));
     }
     if (!m->sample.python_count && r->python.walk.config.layout.tstate_native_thread_id == PY_NONE && !p->glibc)
         m->sample.python_end = LOSS_no_thread_state;
     return NULL;
+}
+
+struct error *thread_reader_walk(struct thread_reader *r, struct followed *f, const struct process *p,
+                                 const struct followed_task *t, struct thread_message *m)
+{
+    struct walk_config *config = &r->python.walk.config, first;
+    struct wire_process rival = {0};
+
+    m->of_rival = false;
+    TRY(walk(r, f, p, t, m));
+    if (m->sample.python_count || !process_rival(p, &rival))
+        return NULL;
+    first = *config;
+    config->layout = p->rival->python.layout;
+    config->process = rival;
+    f->states_round = 0; /* the states are of one interpreter */
+    struct error *err = walk(r, f, p, t, m);
+    f->states_round = 0;
+    *config = first;
+    m->of_rival = m->sample.python_count;
+    return err;
 }
 
 /* Whether we are bound to a CPU; somebody else may have moved us. */

@@ -11,6 +11,7 @@
 struct thread_message {
     struct wire_sample sample;
     struct wire_python entries[WIRE_PYTHON_MAX];
+    bool of_rival; /* they are of the interpreter that runs beside the first */
 };
 
 /* The caller sets python.pid and python.walk.config for each process, and `round` anew for each look at all of them. */

@@ -9,24 +9,15 @@
 #define FUTEX_BYTES 4
 #define LIBRARY_FRAMES_MAX 16 /* of the C library, within the interpreter's */
 
-static bool in_range(struct py_range r, uint64_t vaddr)
-{
-    return vaddr >= r.start && vaddr < r.end;
-}
-
 static bool takes_gil(const struct py_image *image, uint64_t vaddr)
 {
-    bool found = in_range(image->restore_thread, vaddr);
-
-    for (uint32_t i = 0; i < image->eval_range_count; i++)
-        found |= in_range(image->eval_ranges[i], vaddr);
-    return found;
+    return py_range_has(image->restore_thread, vaddr) || py_image_in_eval(image, vaddr);
 }
 
 /* The frame's place in the interpreter's file; 0: it is another file's. */
 static uint64_t vaddr_of(const struct process *p, const struct native_frame *frame)
 {
-    uint64_t address = (frame->ip & NATIVE_ADDRESS) - !(frame->ip & NATIVE_EXACT);
+    uint64_t address = native_frame_code(frame);
     const struct code_mapping *m = code_mappings_find(&p->mappings, address);
 
     return m && m->module == p->python ? address - p->python_bias : 0;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "capture/host/procfs.h"
+#include "capture/host/target_memory.h"
 #include "capture/process/program.h"
 
 void process_destroy(struct process *p)
@@ -101,7 +102,7 @@ struct thread *process_find_thread(struct process *p, uint32_t tid)
 struct module_asker process_asker(const struct process *p, struct quotas *quotas)
 {
     return (struct module_asker){
-        .pid = (pid_t)p->tgid, .life = p->life, .user = p->owner, .slot = p->slot, .quotas = quotas};
+        .pid = (pid_t)p->tgid, .life = p->life, .owner = p->owner, .slot = p->slot, .quotas = quotas};
 }
 
 struct thread *process_thread(struct process *p, uint32_t tid)
@@ -124,6 +125,21 @@ struct thread *process_thread(struct process *p, uint32_t tid)
 bool process_has_python(const struct process *p)
 {
     return p->python && !p->python->python.refused;
+}
+
+bool process_runs_python(const struct process *p, const struct module *module, uint64_t bias)
+{
+    const struct py_image *image = &module->python;
+    const struct py_layout *l = &image->layout;
+    uint64_t at = image->interpreters_vaddr, interpreter = 0, state = 0, of_state = 0;
+    pid_t pid = (pid_t)p->tgid;
+
+    if (image->refused || (!at && (!image->runtime_vaddr || l->runtime_interpreters_head == PY_NONE)))
+        return false;
+    at = at ? at : image->runtime_vaddr + l->runtime_interpreters_head;
+    return target_read(pid, at + bias, &interpreter, sizeof interpreter) && interpreter &&
+           target_read(pid, interpreter + l->interp_threads_head, &state, sizeof state) && state &&
+           target_read(pid, state + l->tstate_interp, &of_state, sizeof of_state) && of_state == interpreter;
 }
 
 /* Describes to the frame walk where a thread-local variable is; "none" when part of its address is not known. */
@@ -158,29 +174,42 @@ static void gil_place(const struct process *p, const struct py_gil *gil, struct 
     out->gil_len = gil->len;
 }
 
-bool process_python(const struct process *p, struct wire_process *out)
+/* What holds for each interpreter of a process. */
+static void describe(const struct process *p, const struct py_image *image, uint64_t bias, struct wire_process *out)
 {
-    if (!process_has_python(p))
-        return false;
-    const struct py_image *image = &p->python->python;
-    uint64_t bias = p->python_bias;
     out->runtime = image->runtime_vaddr + bias;
     out->code_type = image->code_type_vaddr + bias;
     out->tls_kind = tls_place(&image->tls_tstate, bias, &out->tls_offset, &out->tls_module);
     out->gilstate_kind = tls_place(&image->tls_gilstate, bias, &out->gilstate_offset, &out->gilstate_module);
     out->interpreters = image->interpreters_vaddr ? image->interpreters_vaddr + bias : 0;
     out->thread_key = image->thread_key_vaddr ? image->thread_key_vaddr + bias : 0;
-    out->code_counter = image->code_counter_vaddr ? image->code_counter_vaddr + bias : 0;
+    out->key_slots = p->glibc ? ARCH_GLIBC_KEY_VALUES : 0;
+}
+
+bool process_python(const struct process *p, struct wire_process *out)
+{
+    if (!process_has_python(p))
+        return false;
+    const struct py_image *image = &p->python->python;
+    describe(p, image, p->python_bias, out);
+    out->code_counter = image->code_counter_vaddr ? image->code_counter_vaddr + p->python_bias : 0;
     if (program_is_told_by_arguments(&(struct program_facts){.exe = p->exe}))
         out->flags |= WIRE_PROCESS_BEGINS_ONCE;
     gil_place(p, &image->gil, out);
-    out->key_slots = p->glibc ? ARCH_GLIBC_KEY_VALUES : 0;
     if (image->behaviour->asyncio_offsets) {
         out->running_task = p->asyncio.running_task;
         out->task_name = p->asyncio.task_name;
         out->task_is_task = p->asyncio.task_is_task;
         out->task_size = p->asyncio.task_size;
     }
+    return true;
+}
+
+bool process_rival(const struct process *p, struct wire_process *out)
+{
+    if (!p->rival_runs || !process_has_python(p) || p->rival->python.refused)
+        return false;
+    describe(p, &p->rival->python, p->rival_bias, out);
     return true;
 }
 
@@ -223,8 +252,7 @@ uint32_t process_trusted_frames(const struct process *p, const struct native_fra
     if (p->replaced_ns <= upto_ns)
         return count;
     for (uint32_t i = 0; i + 1 < count; i++) {
-        bool returns = !(frames[i].ip & NATIVE_EXACT);
-        const struct code_mapping *m = code_mappings_find(&p->mappings, (frames[i].ip & NATIVE_ADDRESS) - returns);
+        const struct code_mapping *m = code_mappings_find(&p->mappings, native_frame_code(&frames[i]));
         /* Where something was cut out, only that can have had rows. */
         uint64_t replaced_ns = m ? m->replaced_ns : p->cut_ns;
         if (replaced_ns > upto_ns && replaced_ns <= taken_ns)

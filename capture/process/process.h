@@ -72,9 +72,16 @@ struct process {
     struct sampler_list lists[SAMPLER_LISTS_KEPT]; /* that the sampler has, and those before, newest first */
     struct map thread_index;      /* tid -> index */
     VEC(struct thread) threads;
-    /* the interpreter, when one was found */
-    struct module *python;
-    uint64_t python_bias;
+    /*
+     * The interpreter, when one was found. Where another one is mapped, too, it is the one that runs, as far as that can be told.
+     * Where both run, a thread has the frames of the rival only if it has no state in the first.
+     */
+    struct module *python, *rival;
+    uint64_t python_bias, rival_bias;
+    bool python_sure;           /* it was seen running beside a rival, */
+    bool rival_runs;            /* and so was that; */
+    bool rival_known;           /* the sampler knows it, or there is none */
+    bool ran_python;            /* there was a sample with Python frames */
     bool glibc;
     bool switches_stacks;       /* greenlet is mapped */
     uint64_t gil;               /* where threads wait for the GIL, as far as it was learnt (gil_learn.h) */
@@ -83,6 +90,8 @@ struct process {
     struct py_asyncio asyncio;  /* of the module _asyncio: a library of its own, or part of the interpreter */
     bool configured;            /* the sampler is configured for it */
     bool counted;               /* it is counted as a Python process */
+    bool unopened;              /* a file that it maps could not be opened; it is tried again when that matters, */
+    uint64_t open_due_ns, open_wait_ns; /* not before, and if it fails again, after twice as long */
     bool unsure;                /* a mapping was left out because of a limit: /proc says what is there now */
     uint64_t read_ns;           /* when its mappings were last read from /proc, or it began */
     uint32_t pass;              /* of the rescan in which it was last found */
@@ -115,10 +124,17 @@ void process_forget_threads(struct process *p);
 /* Whether the process has an interpreter whose frames can be walked. */
 bool process_has_python(const struct process *p);
 /*
+ * Whether the interpreter of that file, mapped so far from where it was linked, is initialized: it has a thread state that is of
+ * its own main interpreter. Reads the process's memory. False, too, of one of which it is not known where that would be.
+ */
+bool process_runs_python(const struct process *p, const struct module *module, uint64_t bias);
+/*
  * Sets the members of `out` from which the frame walk begins: addresses in the process's interpreter. Leaves the others
  * as they are. Returns false when the process has no interpreter that can be walked.
  */
 bool process_python(const struct process *p, struct wire_process *out);
+/* The same of the rival; false: it does not run. */
+bool process_rival(const struct process *p, struct wire_process *out);
 /*
  * Returns the path of an executable mapping whose file could not be opened, so that it may or may not be an
  * interpreter; NULL when there is no such mapping. Mappings are inspected only in processes that are selected.

@@ -4,9 +4,7 @@
  */
 #include "capture/process/process_sampling.h"
 
-#define XXH_INLINE_ALL
 #include <string.h>
-#include <xxhash.h>
 
 #include "formats/base/clock.h"
 #include "formats/cpython/layout_find.h"
@@ -27,28 +25,21 @@ void process_sampling_init(struct process_sampling *s, struct quotas *quotas)
 
 struct error *process_sampling_begin(struct process_sampling *s, struct sampler *sampler, struct tables *tables)
 {
-    uint32_t count;
+    uint32_t count = 0;
 
     s->sampler = sampler;
     s->tables = tables;
-    if (!VEC_EXTEND_ZERO(&s->places, 1))
-        return error_no_memory();
-    if (!tables)
-        return NULL;
-    uint32_t start;
-    s->wire_mappings = sampler_mappings(sampler, &count);
-    /* The first element heads an empty list, for those that have none. */
-    return extents_init(&s->space, count) && extents_take(&s->space, 1, &start) ? NULL : error_no_memory();
+    struct wire_mapping *lists = tables ? sampler_mappings(sampler, &count) : NULL;
+    TRY(mapping_places_init(&s->places, s->quotas, lists, count));
+    s->places.map_pages = sampler_map_pages;
+    s->places.ctx = sampler;
+    return NULL;
 }
 
 void process_sampling_deinit(struct process_sampling *s)
 {
-    extents_deinit(&s->space);
+    mapping_places_deinit(&s->places);
     VEC_DEINIT(&s->mappings);
-    VEC_DEINIT(&s->places);
-    VEC_DEINIT(&s->free_places);
-    map_deinit(&s->place_of);
-    map_deinit(&s->equal);
     VEC_DEINIT(&s->built);
     VEC_DEINIT(&s->used_numbers);
     VEC_DEINIT(&s->changed);
@@ -68,50 +59,26 @@ static struct sampled_mappings *note_of(struct process_sampling *s, struct proce
 
 static void hold_place(struct process_sampling *s, struct sampled_mappings *note, uint32_t place)
 {
-    s->places.data[place].holders += place != 0;
+    mapping_places_hold(&s->places, place);
     note->place = place;
 }
 
 /* The process leaves a place to others, who forked from it: one of them pays for it now. */
 static void pass_on(struct process_sampling *s, const struct sampled_mappings *note)
 {
-    struct mappings_place *place = &s->places.data[note->place];
-
     for (uint32_t slot = 0; slot < s->mappings.count; slot++) {
         const struct sampled_mappings *other = &s->mappings.data[slot];
         if (other == note || other->place != note->place)
             continue;
-        quota_owe(s->quotas, slot, QUOTA_places, place->count, 0);
-        place->payer = slot;
+        mapping_places_pay(&s->places, note->place, slot);
         return;
     }
 }
 
-static void forget_equal(struct process_sampling *s, uint32_t place)
-{
-    const uint64_t *known = map_get(&s->equal, s->places.data[place].hash);
-
-    if (known && *known == place)
-        map_remove(&s->equal, s->places.data[place].hash);
-}
-
-/* A sample that is being taken may still look there. */
 static void release_place(struct process_sampling *s, struct sampled_mappings *note, uint64_t time_ns)
 {
-    struct mappings_place *place = &s->places.data[note->place];
-    uint32_t slot = (uint32_t)(note - s->mappings.data);
-
-    if (note->place && place->payer == slot) {
-        quota_give(s->quotas, slot, QUOTA_places, place->count);
-        if (place->holders > 1)
-            pass_on(s, note);
-    }
-    if (note->place && !--place->holders) {
-        extents_give(&s->space, place->start, place->count, time_ns);
-        map_remove(&s->place_of, place->id);
-        forget_equal(s, note->place);
-        s->free_places.data[s->free_places.count++] = note->place; /* there is room: new_place() */
-    }
+    if (mapping_places_release(&s->places, note->place, (uint32_t)(note - s->mappings.data), time_ns))
+        pass_on(s, note);
     note->place = 0;
 }
 
@@ -126,35 +93,7 @@ static void change_place(struct process_sampling *s, struct sampled_mappings *no
 /* Returns the copy of this list that is there already; 0: there is none. */
 static uint32_t known_place(const struct process_sampling *s, const struct process *p)
 {
-    uint64_t id = code_mappings_place(&p->mappings);
-    const uint64_t *place = id ? map_get(&s->place_of, id) : NULL;
-
-    return place ? (uint32_t)*place : 0;
-}
-
-/* Returns a place without holders; 0: out of memory. */
-static uint32_t new_place(struct process_sampling *s, uint32_t start, uint32_t count)
-{
-    uint32_t place = s->free_places.count ? s->free_places.data[s->free_places.count - 1] : (uint32_t)s->places.count;
-
-    if (!VEC_EXTEND_ZERO(&s->places, (size_t)place + 1) || !VEC_RESERVE(&s->free_places, s->places.count) ||
-        !map_set(&s->place_of, s->last_place + 1, place))
-        return 0;
-    s->free_places.count -= s->free_places.count && s->free_places.data[s->free_places.count - 1] == place;
-    s->places.data[place] = (struct mappings_place){.id = ++s->last_place, .start = start, .count = count};
-    return place;
-}
-
-/* As much as the process's quota allows. */
-static bool take_space(struct process_sampling *s, uint32_t slot, uint32_t count, uint64_t time_ns, uint32_t *start)
-{
-    if (!quota_take(s->quotas, slot, QUOTA_places, count, time_ns))
-        return false;
-    if (extents_take(&s->space, count, start))
-        return true;
-    quota_give(s->quotas, slot, QUOTA_places, count);
-    quota_refuse(s->quotas, slot, QUOTA_places, count);
-    return false;
+    return mapping_places_find(&s->places, code_mappings_place(&p->mappings));
 }
 
 /* Builds the list of a process as it is to lie in the array: a head with the count, and the mappings. */
@@ -176,41 +115,6 @@ static struct error *build(struct process_sampling *s, struct sampled_mappings *
     return NULL;
 }
 
-/* Returns a place that has the same as s->built; 0: there is none. */
-static uint32_t equal_place(const struct process_sampling *s, uint64_t hash)
-{
-    const uint64_t *known = map_get(&s->equal, hash);
-    const struct mappings_place *place = known ? &s->places.data[*known] : NULL;
-
-    if (!place || place->count != s->built.count ||
-        memcmp(s->wire_mappings + place->start, s->built.data, s->built.count * sizeof *s->built.data))
-        return 0;
-    return (uint32_t)*known;
-}
-
-/* Copies s->built to a place of its own, which the process pays for. 0 in *place: there is no room. */
-static struct error *lay(struct process_sampling *s, uint32_t slot, uint64_t hash, uint64_t time_ns, uint32_t *place)
-{
-    uint32_t start, count = (uint32_t)s->built.count;
-
-    *place = 0;
-    if (!take_space(s, slot, count, time_ns, &start))
-        return NULL;
-    struct wire_mapping *to = s->wire_mappings + start;
-    struct error *err = sampler_map_pages(s->sampler, to, count * sizeof *to);
-    *place = err ? 0 : new_place(s, start, count);
-    if (!*place) {
-        extents_return(&s->space, start, count);
-        quota_give(s->quotas, slot, QUOTA_places, count);
-        return err ? err : error_no_memory();
-    }
-    memcpy(to, s->built.data, count * sizeof *to);
-    s->places.data[*place].hash = hash;
-    s->places.data[*place].payer = slot;
-    map_set(&s->equal, hash, *place); /* out of memory: it is not found */
-    return NULL;
-}
-
 /*
  * Gives the process the place where its list lies: where an equal one does, or a new one. Workers that were forked before the
  * capture, or that load the same libraries later, have equal lists.
@@ -221,13 +125,11 @@ static struct error *copy_mappings(struct process_sampling *s, struct sampled_ma
 
     note->due_ns = time_ns + code_mappings_count(&p->mappings) * COPY_PACE_NS;
     TRY(build(s, note, time_ns));
-    uint64_t hash = XXH3_64bits_withSeed(s->built.data, s->built.count * sizeof *s->built.data, (uintptr_t)s);
-    uint32_t place = equal_place(s, hash);
-    if (!place)
-        TRY(lay(s, p->slot, hash, time_ns, &place));
+    uint32_t place;
+    TRY(mapping_places_lay(&s->places, p->slot, s->built.data, (uint32_t)s->built.count, time_ns, &place));
     change_place(s, note, place, time_ns); /* no room: nowhere. Its samples will report a missing mapping, not an old one */
     if (place)
-        code_mappings_set_place(&p->mappings, s->places.data[place].id);
+        code_mappings_set_place(&p->mappings, mapping_places_at(&s->places, place)->id);
     return NULL;
 }
 
@@ -296,7 +198,7 @@ static struct error *retry(struct process_sampling *s, uint64_t time_ns)
 static bool note_numbers(struct process_sampling *s, uint32_t start, uint32_t count)
 {
     for (uint32_t i = start; i < start + count; i++) {
-        uint32_t number = s->wire_mappings[i].module;
+        uint32_t number = s->places.lists[i].module;
         if (number == WIRE_MODULE_NONE)
             continue;
         if (!VEC_EXTEND_ZERO(&s->used_numbers, (size_t)number / 64 + 1))
@@ -323,13 +225,14 @@ static struct error *reclaim_numbers(struct process_sampling *s, uint64_t time_n
 
     s->numbers_due_ns = time_ns + RETRY_NS;
     s->used_numbers.count = 0;
-    for (uint32_t i = 1; i < s->places.count; i++) {
-        const struct mappings_place *place = &s->places.data[i];
+    for (uint32_t i = 1; i < s->places.all.count; i++) {
+        const struct mapping_place *place = mapping_places_at(&s->places, i);
         if (place->holders && !note_numbers(s, place->start, place->count))
             return error_no_memory();
     }
-    for (size_t i = 0; i < s->space.waiting.count; i++) {
-        if (!note_numbers(s, s->space.waiting.data[i].start, s->space.waiting.data[i].count))
+    const struct extents *space = &s->places.space;
+    for (size_t i = 0; i < space->waiting.count; i++) {
+        if (!note_numbers(s, space->waiting.data[i].start, space->waiting.data[i].count))
             return error_no_memory();
     }
     TRY(tables_reclaim(s->tables, is_used, s, time_ns, &count));
@@ -375,7 +278,7 @@ struct error *process_sampling_publish(struct process_sampling *s, uint64_t time
     if (!s->changed.count || time_ns < s->due_ns)
         return NULL;
     s->due_ns = UINT64_MAX;
-    extents_free_after_grace(&s->space, time_ns - GRACE_NS);
+    TRY(mapping_places_free(&s->places, time_ns - GRACE_NS));
     for (size_t i = 0; i < s->changed.count; i++) {
         uint32_t slot = s->changed.data[i];
         if (s->mappings.data[slot].changed && time_ns >= s->mappings.data[slot].due_ns)
@@ -431,44 +334,53 @@ static struct error *share_place(struct process_sampling *s, struct process *p)
 
 /* ---- layouts ---- */
 
-static uint32_t heir_of(const struct process_sampling *s, const struct sampled_mappings *note)
+/* Another process that holds a layout; where there is none, the same one, which may hold it for both of its interpreters. */
+static uint32_t heir_of(const struct process_sampling *s, uint32_t self, uint32_t layout)
 {
     for (uint32_t slot = 0; slot < s->mappings.count; slot++) {
-        if (&s->mappings.data[slot] != note && s->mappings.data[slot].layout == note->layout)
+        if (slot != self && (s->mappings.data[slot].layout == layout || s->mappings.data[slot].rival_layout == layout))
             return slot;
     }
-    return 0;
+    return self;
 }
 
-static void leave_layout(struct process_sampling *s, struct sampled_mappings *note)
+/* `held`: of a note's `layout` and `rival_layout` the one that is left. */
+static void leave_layout(struct process_sampling *s, struct sampled_mappings *note, uint32_t *held)
 {
     uint32_t slot = (uint32_t)(note - s->mappings.data), heir = 0;
 
-    if (!note->layout)
+    if (!*held)
         return;
-    if (layout_slots_wants_heir(&s->layouts, note->layout - 1, slot))
-        heir = heir_of(s, note);
-    layout_slots_leave(&s->layouts, s->quotas, note->layout - 1, slot, heir, now_ns());
-    note->layout = 0;
+    if (layout_slots_wants_heir(&s->layouts, *held - 1, slot))
+        heir = heir_of(s, slot, *held);
+    layout_slots_leave(&s->layouts, s->quotas, *held - 1, slot, heir, now_ns());
+    *held = 0;
 }
 
-/* Has the sampler know the layout of the process's interpreter. `*full`: it has no room for another one. */
-static struct error *set_layout(struct process_sampling *s, struct process *p, uint32_t *index, bool *full)
+static void leave_layouts(struct process_sampling *s, struct sampled_mappings *note)
 {
-    struct py_layout layout = p->python->python.layout;
+    leave_layout(s, note, &note->layout);
+    leave_layout(s, note, &note->rival_layout);
+}
+
+/* Has the sampler know the layout of an interpreter of the process, the first or the rival. `*full`: it has no room for another one. */
+static struct error *set_layout(struct process_sampling *s, struct process *p, bool rival, uint32_t *index, bool *full)
+{
+    struct py_layout layout = (rival ? p->rival : p->python)->python.layout;
     struct sampled_mappings *note = note_of(s, p);
     bool fresh = false;
 
     py_layout_of_walk(&layout);
     if (!note)
         return error_no_memory();
-    if (!note->layout || memcmp(&s->layouts.all[note->layout - 1].layout, &layout, sizeof layout)) {
-        leave_layout(s, note);
+    uint32_t *held = rival ? &note->rival_layout : &note->layout;
+    if (!*held || memcmp(&s->layouts.all[*held - 1].layout, &layout, sizeof layout)) {
+        leave_layout(s, note, held);
         uint32_t found = layout_slots_take(&s->layouts, s->quotas, p->slot, &layout, now_ns(), &fresh);
         *full = found == LAYOUT_NONE;
-        note->layout = *full ? 0 : found + 1;
+        *held = *full ? 0 : found + 1;
     }
-    *index = *full ? 0 : note->layout - 1;
+    *index = *full ? 0 : *held - 1;
     return fresh && !*full ? sampler_set_layout(s->sampler, *index, &layout) : NULL;
 }
 
@@ -485,7 +397,7 @@ static struct error *leave_out(struct process_sampling *s, struct process *p, bo
     process_sampling_disinherit(s, p->tgid);
     p->configured = false;
     release_place(s, note, now_ns());
-    leave_layout(s, note);
+    leave_layouts(s, note);
     if (note->left_out)
         return NULL;
     note->left_out = true;
@@ -497,6 +409,25 @@ static struct error *leave_out(struct process_sampling *s, struct process *p, bo
     return VEC_PUSH(&s->left_out, p->slot) ? NULL : error_no_memory();
 }
 
+/* Has the sampler know the second interpreter that runs in the process, if there is room. */
+static struct error *configure_rival(struct process_sampling *s, struct process *p, uint32_t *flags)
+{
+    struct wire_process wire = {0};
+    bool full = false;
+
+    if (!process_rival(p, &wire))
+        return NULL;
+    TRY(set_layout(s, p, true, &wire.layout, &full));
+    p->rival_known = !full && sampler_set_rival(s->sampler, p->tgid, &wire);
+    *flags |= p->rival_known ? WIRE_PROCESS_RIVAL : 0;
+    return NULL;
+}
+
+static uint16_t wire_owner(const struct process *p)
+{
+    return (uint16_t)owner_number(p->owner, WIRE_OWNERS);
+}
+
 struct error *process_sampling_configure(struct process_sampling *s, struct process *p)
 {
     struct wire_process wire = {0}, now;
@@ -505,6 +436,7 @@ struct error *process_sampling_configure(struct process_sampling *s, struct proc
     if (!p->selected)
         return NULL;
     count_python(s, p);
+    p->rival_known = !s->sampler;
     if (!s->sampler)
         return NULL;
     /* Keep what the sampler has found out about the process itself, or copied at a fork. */
@@ -522,9 +454,11 @@ struct error *process_sampling_configure(struct process_sampling *s, struct proc
         wire.hit_stacks = now.hit_stacks;
     }
     if (process_python(p, &wire))
-        TRY(set_layout(s, p, &wire.layout, &full));
+        TRY(set_layout(s, p, false, &wire.layout, &full));
     if (full)
         return leave_out(s, p, true);
+    TRY(configure_rival(s, p, &wire.flags));
+    wire.owner = wire_owner(p);
     if (p->switches_stacks)
         wire.flags |= WIRE_PROCESS_GREENLETS;
     if (!p->glibc)
@@ -532,10 +466,9 @@ struct error *process_sampling_configure(struct process_sampling *s, struct proc
     if (!p->configured)
         TRY(share_place(s, p));
     if (p->slot < s->mappings.count) {
-        const struct mappings_place *place = &s->places.data[s->mappings.data[p->slot].place];
+        const struct mapping_place *place = mapping_places_at(&s->places, s->mappings.data[p->slot].place);
         wire.mapping_start = place->start;
-        /* Numbers that do not fit are none: then rows are not cached. */
-        wire.mapping_key = place->id <= UINT32_MAX ? (uint32_t)place->id : 0;
+        wire.mapping_key = mapping_place_key(place);
     }
     TRY(sampler_set_process(s->sampler, p->tgid, &wire, &full));
     if (full)
@@ -548,6 +481,17 @@ struct error *process_sampling_configure(struct process_sampling *s, struct proc
         return NULL;
     p->configured = true;
     return want_copy(s, p);
+}
+
+void process_sampling_set_owner(struct process_sampling *s, const struct process *p)
+{
+    struct wire_process wire;
+    bool full;
+
+    if (!s->sampler || !p->configured || !sampler_get_process(s->sampler, p->tgid, &wire) || wire.owner == wire_owner(p))
+        return;
+    wire.owner = wire_owner(p);
+    error_destroy(sampler_set_process(s->sampler, p->tgid, &wire, &full));
 }
 
 void process_sampling_disinherit(struct process_sampling *s, uint32_t tgid)
@@ -565,7 +509,7 @@ void process_sampling_stop(struct process_sampling *s, struct process *p)
     if (p->slot < s->mappings.count) {
         /* From now on, not from the process's end: a sample may be under way that still looks there. */
         release_place(s, &s->mappings.data[p->slot], now_ns());
-        leave_layout(s, &s->mappings.data[p->slot]);
+        leave_layouts(s, &s->mappings.data[p->slot]);
         s->mappings.data[p->slot].left_out = false;
     }
     p->configured = p->counted = false;

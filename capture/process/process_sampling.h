@@ -9,22 +9,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "capture/binary/extents.h"
 #include "capture/binary/tables.h"
 #include "capture/host/quotas.h"
 #include "capture/process/layout_slots.h"
+#include "capture/process/mapping_places.h"
 #include "capture/process/process.h"
 #include "capture/sampler/sampler.h"
-#include "formats/base/map.h"
-
-/* A copy of a list of mappings in the sampler's array. Processes that share the list share the copy, and so do those of equal lists. */
-struct mappings_place {
-    uint64_t hash; /* of its bytes */
-    uint64_t id; /* as in code_mappings_place(); never used again */
-    uint32_t start, count; /* with the element in front of the list */
-    uint32_t holders; /* processes; 0: this place is free */
-    uint32_t payer;   /* slot of the one of them whose quota it counts for */
-};
 
 /* Where the mappings of a process are in the sampler's array. */
 struct sampled_mappings {
@@ -32,9 +22,10 @@ struct sampled_mappings {
     bool changed;            /* since they were copied there */
     bool queued;             /* the slot is in process_sampling.changed, maybe for a process that no longer is */
     bool lacks_number;       /* the tables had no number for one of its files */
-    uint32_t place;          /* index in places; 0: nowhere */
+    uint32_t place;          /* of places; 0: nowhere */
     uint64_t due_ns;         /* not to be copied again before */
     uint32_t layout;         /* index of its interpreter's layout, and one; 0: none */
+    uint32_t rival_layout;   /* likewise, of the rival's */
     bool left_out;           /* the sampler had no room for the process, */
     bool no_layout;          /* or for that layout */
     bool listed;             /* the slot is in process_sampling.left_out */
@@ -48,18 +39,12 @@ struct process_sampling {
     struct sampler *sampler;
     struct tables *tables;
     struct quotas *quotas;
-    struct wire_mapping *wire_mappings; /* the sampler's array, NULL without tables */
-    struct extents space;               /* of that array: which parts are in use */
+    struct mapping_places places;
     VEC(struct sampled_mappings) mappings; /* by slot */
-    VEC(struct mappings_place) places;     /* the first stands for nowhere */
-    VEC(uint32_t) free_places;
-    struct map place_of; /* id -> index in places */
-    struct map equal;    /* hash -> index in places, of one with that hash */
     VEC(struct wire_mapping) built; /* a list as it is to lie in the array */
     VEC(uint64_t) used_numbers;     /* a bit for each number of a file that some list has */
     bool lacks_numbers;
     uint64_t numbers_due_ns;        /* when to look for numbers that nobody uses */
-    uint64_t last_place; /* the last id */
     VEC(uint32_t) changed;                 /* slots, maybe of processes that no longer are */
     VEC(uint32_t) left_out;                /* slots, maybe of processes that no longer are */
     uint64_t retried_ns; /* when those were last tried again */
@@ -84,6 +69,9 @@ struct error *process_sampling_configure(struct process_sampling *s, struct proc
 void process_sampling_stop(struct process_sampling *s, struct process *p);
 /* Stops sampling a process that is about to be dropped; another process will get its slot. */
 void process_sampling_drop(struct process_sampling *s, struct process *p);
+/* Whose a process is has become known, or another one: its waits count for that one from now on. */
+void process_sampling_set_owner(struct process_sampling *s, const struct process *p);
+
 /*
  * Removes the configuration that the sampler copied by itself from parent to child at a fork. Used when the child turns
  * out not to be sampled.

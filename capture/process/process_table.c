@@ -7,6 +7,9 @@
 
 #include "formats/base/clock.h"
 
+/* A file that cannot be opened is tried again after a second, and then after twice as long each time, up to this. */
+#define OPEN_WAIT_MAX_NS (64 * NS_PER_S)
+
 struct error *processes_create(const struct processes_options *options, struct modules *modules, struct processes **out)
 {
     struct processes *p = calloc(1, sizeof *p);
@@ -155,6 +158,7 @@ void processes_set_owner(struct processes *p, struct process *process, const str
     process->owner_facts = *facts;
     process->owner = owner_key(facts);
     quotas_set_owner(p->quotas, process->slot, process->owner, process->in_scope && !p->options.whole_host);
+    process_sampling_set_owner(&p->sampling, process);
 }
 
 bool processes_wants(const struct processes *p, const struct process *process)
@@ -199,6 +203,62 @@ static struct error *wait_for_module(struct processes *p, const struct process *
     return VEC_PUSH(&p->waiting, w) && map_set(&p->is_waiting, key, 1) ? NULL : error_no_memory();
 }
 
+static void set_python(struct processes *p, struct process *process, struct module *module, uint64_t bias)
+{
+    process->python = module;
+    process->python_bias = bias;
+    process->gil_len = 0; /* it was learnt of another one */
+    p->counts.refused += module->python.refused != NULL;
+    p->counts.learned++;
+}
+
+bool processes_choose_python(struct processes *p, struct process *process)
+{
+    struct module *python = process->python;
+    uint64_t bias = process->python_bias;
+
+    if (process->rival_runs && !process->rival_known)
+        return true; /* there was no room for it */
+    if (!process->rival || process->rival_runs || !quota_take(p->quotas, process->slot, QUOTA_events, 1, now_ns()))
+        return false;
+    process->python_sure = process->python_sure || process_runs_python(process, python, bias);
+    bool rival_runs = process_runs_python(process, process->rival, process->rival_bias);
+    if (process->python_sure) {
+        process->rival_runs = rival_runs;
+        return rival_runs;
+    }
+    if (!rival_runs)
+        return false;
+    set_python(p, process, process->rival, process->rival_bias);
+    process->rival = python;
+    process->rival_bias = bias;
+    process->python_sure = true;
+    return true;
+}
+
+/* An interpreter is mapped. Returns whether it is the one that the process runs, as far as is known now. */
+static bool take_python(struct processes *p, struct process *process, const struct code_mapping *m)
+{
+    struct module *module = m->module;
+    uint64_t bias = 0;
+
+    if (!elf_load_bias(&module->identity.segments, m->address, m->file_offset, m->length, ARCH_PAGE_BYTES, &bias) &&
+        !module->python.refused)
+        return false;
+    if (!process->python) {
+        set_python(p, process, module, bias);
+        process->python_since_ns = process->since_ns ? code_mappings_time(&process->mappings, m) : 0;
+        return true;
+    }
+    if (process->python == module && process->python_bias == bias)
+        return false;
+    if (!process->rival || !process->python_sure) { /* the one that is asked about is the last */
+        process->rival = module;
+        process->rival_bias = bias;
+    }
+    return processes_choose_python(p, process);
+}
+
 /*
  * Finds the module behind a mapping, and configures the sampler if the module matters to it (an interpreter, _asyncio).
  * Another process that shares the mapping may have found the module already.
@@ -216,6 +276,7 @@ static struct error *look_at(struct processes *p, struct process *process, struc
         return NULL;
     if (m->module->pending)
         return wait_for_module(p, process, m->module);
+    process->unopened |= m->module->unreadable;
     if (m->module->python.switches_stacks && !process->switches_stacks) {
         process->switches_stacks = true;
         news = true;
@@ -229,15 +290,7 @@ static struct error *look_at(struct processes *p, struct process *process, struc
         process->glibc = true;
         news = true;
     }
-    if (m->module->python.is_python && !process->python &&
-        (m->module->python.refused || elf_load_bias(&m->module->identity.segments, m->address, m->file_offset, m->length,
-                                                     ARCH_PAGE_BYTES, &process->python_bias))) {
-        process->python = m->module;
-        process->python_since_ns = process->since_ns ? code_mappings_time(&process->mappings, m) : 0;
-        p->counts.refused += m->module->python.refused != NULL;
-        p->counts.learned++;
-        news = true;
-    }
+    news |= m->module->python.is_python && take_python(p, process, m);
     return news && process_has_python(process) ? processes_configure(p, process) : NULL;
 }
 
@@ -295,6 +348,36 @@ static struct error *module_is_known(struct processes *p, struct process *proces
             p->events.mapped(p->events.ctx, process, m);
     }
     return NULL;
+}
+
+/* Tries again to open the file behind a mapping. */
+static struct error *open_again(struct processes *p, struct process *process, size_t at)
+{
+    struct code_mapping *m = code_mappings_at(&process->mappings, at);
+    struct module *before = m->module;
+
+    m->looked_up = false;
+    struct error *err = look_at(p, process, m);
+    if (!m->module)
+        m->module = before;
+    m->looked_up = true;
+    return err || m->module->pending || m->module->unreadable ? err : module_is_known(p, process, m->module);
+}
+
+struct error *processes_open_again(struct processes *p, struct process *process, uint64_t time_ns)
+{
+    if (time_ns < process->open_due_ns)
+        return NULL;
+    process->open_wait_ns = process->open_wait_ns && process->open_wait_ns < OPEN_WAIT_MAX_NS ? 2 * process->open_wait_ns : NS_PER_S;
+    process->open_due_ns = time_ns + process->open_wait_ns;
+    process->unopened = false;
+    for (size_t i = 0; i < code_mappings_count(&process->mappings); i++) {
+        const struct code_mapping *m = code_mappings_at(&process->mappings, i);
+        if (m->looked_up && m->module && m->module->unreadable)
+            TRY(open_again(p, process, i));
+    }
+    /* Another process may have had one opened. */
+    return process->configured ? process_sampling_changed(&p->sampling, process) : NULL;
 }
 
 struct error *processes_take_modules(struct processes *p)

@@ -108,6 +108,11 @@ struct process *processes_next(struct processes *p, uint32_t *cursor);
  * The table owns `*out`.
  */
 struct error *processes_begin(struct processes *p, uint32_t tgid, uint64_t time_ns, struct process **out);
+/*
+ * Where two interpreters are mapped: reads which one runs, or whether both do, unless that is known. True: it is another one than
+ * up to now, or the rival runs, too, which processes_configure() has to tell the sampler.
+ */
+bool processes_choose_python(struct processes *p, struct process *process);
 /* Sets whose quotas the process's are part of. Call after process_select(), by which quotas differ, too. */
 void processes_set_owner(struct processes *p, struct process *process, const struct owner_facts *facts);
 /* Takes a process out of the table, and frees it. */
@@ -123,6 +128,8 @@ struct error *processes_refuse_mapping(struct processes *p, struct process *proc
 bool processes_has_mapping(const struct process *process, const struct code_mapping *mapping);
 /* Makes use of modules that are not pending any more. Call when modules_fd() is readable. */
 struct error *processes_take_modules(struct processes *p);
+/* Tries again, after a while, to open files that a process maps and that could not be opened. Call when one of them matters. */
+struct error *processes_open_again(struct processes *p, struct process *process, uint64_t time_ns);
 /* Looks again at what a process has mapped: modules that it waited for may be known now. */
 struct error *processes_look(struct processes *p, struct process *process);
 /* Whether samples of the process are recorded: it is selected, and it is Python or include_non_python is set. */

@@ -37,6 +37,11 @@ static void inherit(struct process *child, const struct process *parent, uint64_
     child->asyncio = parent->asyncio;
     child->python = parent->python;
     child->python_bias = parent->python_bias;
+    child->rival = parent->rival;
+    child->rival_bias = parent->rival_bias;
+    child->python_sure = parent->python_sure;
+    child->rival_runs = parent->rival_runs;
+    child->ran_python = parent->ran_python;
     child->replaced_ns = parent->replaced_ns;
     child->cut_ns = parent->cut_ns;
     memcpy(child->lists, parent->lists, sizeof child->lists);
@@ -413,6 +418,10 @@ struct error *processes_reap(struct processes *p, uint64_t time_ns)
         }
         if (process->leader_exited && !process->ended_ns && has_gone(process->tgid))
             process->ended_ns = time_ns;
+        if (!process->ended_ns && processes_choose_python(p, process))
+            TRY(processes_configure(p, process));
+        if (process->unopened && process->selected && !process->python && !process->ended_ns)
+            TRY(processes_open_again(p, process, time_ns));
         if (process->ended_ns && time_ns - process->ended_ns > LINGER_NS)
             processes_drop(p, process, process->ended_ns);
         else

@@ -20,28 +20,23 @@
 struct error *sampler_map_pages(void *ctx, const void *start, size_t len_bytes)
 {
     struct sampler *s = ctx;
-    struct shared_array *all[] = {&s->rows, &s->index, &s->wide, &s->modules, &s->mappings};
+    const uint8_t *from = start, *data = s->mappings.data;
 
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        const uint8_t *data = all[i]->data;
-        if ((const uint8_t *)start >= data && (const uint8_t *)start + len_bytes <= data + all[i]->len_bytes)
-            return shared_array_map(all[i], (size_t)((const uint8_t *)start - data), len_bytes);
-    }
-    return error_create(ERROR_LIMIT, "memory outside the sampler's arrays was requested");
+    if (from < data || from + len_bytes > data + s->mappings.len_bytes)
+        return error_create(ERROR_LIMIT, "memory outside the array of mappings was requested");
+    return shared_array_map(&s->mappings, (size_t)(from - data), len_bytes);
 }
 
 void sampler_tables(struct sampler *s, struct tables_memory *memory)
 {
     *memory = (struct tables_memory){
-        .rows = (void *)s->rows.data,
-        .index = (void *)s->index.data,
-        .wide = (void *)s->wide.data,
+        .words = {.words = s->tables.words,
+                  .count = s->tables.count * WIRE_CHUNK_WORDS,
+                  .max = s->tables.max * WIRE_CHUNK_WORDS,
+                  .grow = table_chunks_grow,
+                  .map = table_chunks_map,
+                  .ctx = &s->tables},
         .modules = (void *)s->modules.data,
-        .map_pages = sampler_map_pages,
-        .ctx = s,
-        .row_count = s->rows.count,
-        .index_count = s->index.count,
-        .wide_count = s->wide.count,
         .module_count = s->modules.count,
         .generation = (uint32_t *)&s->skel->bss->rows_generation,
         .changes = (uint32_t *)&s->skel->bss->tables_changes,
@@ -149,9 +144,7 @@ void sampler_close(struct sampler *s)
     perf_events_close(s->events);
     for (uint32_t i = 0; i < WIRE_EVENT_MAX; i++)
         bpf_link__destroy(s->hit_links[i]);
-    shared_array_deinit(&s->rows);
-    shared_array_deinit(&s->index);
-    shared_array_deinit(&s->wide);
+    table_chunks_deinit(&s->tables);
     shared_array_deinit(&s->modules);
     shared_array_deinit(&s->mappings);
     rings_close(&s->rings);
@@ -197,6 +190,16 @@ bool sampler_get_process(struct sampler *s, uint32_t tgid, struct wire_process *
     return process_map_get(&s->processes, tgid, process);
 }
 
+bool sampler_set_rival(struct sampler *s, uint32_t tgid, const struct wire_process *rival)
+{
+    return !bpf_map_update_elem(bpf_map__fd(s->skel->maps.rivals), &tgid, rival, BPF_ANY);
+}
+
+bool sampler_get_rival(const struct sampler *s, uint32_t tgid, struct wire_process *rival)
+{
+    return !bpf_map_lookup_elem(bpf_map__fd(s->skel->maps.rivals), &tgid, rival);
+}
+
 bool sampler_get_owner(const struct sampler *s, uint32_t tgid, struct wire_owner *owner)
 {
     return !bpf_map_lookup_elem(bpf_map__fd(s->skel->maps.owners), &tgid, owner);
@@ -213,6 +216,7 @@ void sampler_remove_process(struct sampler *s, uint32_t tgid)
 
     if (sampler_get_process(s, tgid, &process) && process.gils)
         wait_maps_forget_gils(bpf_map__fd(s->skel->maps.gils), tgid);
+    bpf_map_delete_elem(bpf_map__fd(s->skel->maps.rivals), &tgid);
     process_map_remove(&s->processes, tgid);
     sampler_growth_forget(s, tgid);
 }

@@ -18,6 +18,7 @@
 #include "formats/base/err.h"
 #include "formats/trace/trace.h"
 
+struct table_maker;
 struct sampler_options {
     struct event_list events;   /* event_list_complete() was called */
     const int *cpus;            /* online CPUs to sample; borrowed */
@@ -29,19 +30,13 @@ struct sampler_options {
     bool kernel, python;        /* record kernel frames, Python frames */
     bool unconfigured;          /* also sample processes that are not configured: kernel and native frames only */
     enum wire_native native;    /* how to unwind native frames in the kernel */
-    uint32_t table_bytes;       /* memory for unwind tables; 0: 64 MiB */
+    struct table_maker *table_maker; /* of memory for unwind tables; borrowed; NULL: there are none */
     uint32_t ring_bytes;        /* of all rings, a power of two of pages; 0: chosen by rate and CPUs */
     bool wakers;                /* with waits: also who ends them */
     bool timed;                 /* count CPU time, for sampler_cpu_time() */
     bool queued;                /* follow how long threads wait for a CPU, for sampler_queued_ns() */
     bool check_unwind;          /* unwind by tables a second time without cached rows, for sampler_unwinds() */
 };
-
-/*
- * Raises RLIMIT_MEMLOCK as far as it goes: the kernel charges buffers of perf events to it and, before 5.11, BPF's maps.
- * sampler_open() does it, too.
- */
-void sampler_lift_limits(void);
 
 struct sampler;
 /* Loads the BPF programs and opens the events, disabled. Once disabled, waits cannot be enabled again. An error says what this host lacks. */
@@ -50,10 +45,10 @@ void sampler_close(struct sampler *s);
 struct error *sampler_enable(struct sampler *s);
 struct error *sampler_disable(struct sampler *s);
 
-/* Stores the arrays for unwind tables; valid while the sampler is open. All are NULL when it does not use tables. */
+/* Stores where unwind tables lie; valid while the sampler is open. All are NULL when it does not use tables. */
 struct tables_memory;
 void sampler_tables(struct sampler *s, struct tables_memory *memory);
-/* Maps a part of one of these arrays. Call before the first access to that part. `ctx` is the sampler. */
+/* Maps a part of the array of mappings. Call before the first access to that part. `ctx` is the sampler. */
 struct error *sampler_map_pages(void *ctx, const void *start, size_t len_bytes);
 /* Returns the array of mappings and stores its length; NULL when the sampler does not use tables. */
 struct wire_mapping *sampler_mappings(const struct sampler *s, uint32_t *count);
@@ -67,6 +62,9 @@ struct error *sampler_set_process(struct sampler *s, uint32_t tgid, const struct
  * from the parent at a fork. False when the process is not configured.
  */
 bool sampler_get_process(struct sampler *s, uint32_t tgid, struct wire_process *process);
+/* Describes the interpreter that runs in a process beside the first one. False: there is no room. sampler_remove_process() forgets it. */
+bool sampler_set_rival(struct sampler *s, uint32_t tgid, const struct wire_process *rival);
+bool sampler_get_rival(const struct sampler *s, uint32_t tgid, struct wire_process *rival);
 /* Whose a process was when it began a program; false: that is not known, or forgotten. */
 bool sampler_get_owner(const struct sampler *s, uint32_t tgid, struct wire_owner *owner);
 /* Names a process that may turn out to be Python: hits of tracepoints are recorded for the short while that this takes. */
@@ -173,6 +171,9 @@ struct sampler_unwinds {
     uint64_t twice, otherwise; /* stacks that were unwound both ways, and those of them that were not the same */
     uint64_t frames, cached;   /* of these stacks: all, and those whose rows were cached */
     uint64_t taken_out;        /* tables */
+    struct {
+        uint32_t end, frames; /* the loss reason that ended it */
+    } without, with; /* the last that differed */
 };
 struct sampler_unwinds sampler_unwinds(struct sampler *s);
 /* Forgets which code objects were sent: each is sent again when it is next seen. */

@@ -151,6 +151,7 @@ void sampler_grown_bytes(struct sampler *s, uint64_t *grown, uint64_t *sent)
 struct sampler_unwinds sampler_unwinds(struct sampler *s)
 {
     int map = bpf_map__fd(s->skel->maps.stats);
+    uint64_t without = s->skel->bss->unwound_otherwise[0], with = s->skel->bss->unwound_otherwise[1];
 
     return (struct sampler_unwinds){
         .twice = sum_of(s, map, WIRE_STAT_UNWOUND_TWICE),
@@ -158,6 +159,8 @@ struct sampler_unwinds sampler_unwinds(struct sampler *s)
         .frames = sum_of(s, map, WIRE_STAT_UNWOUND_FRAMES),
         .cached = sum_of(s, map, WIRE_STAT_UNWOUND_CACHED),
         .taken_out = s->skel->bss->rows_generation,
+        .without = {(uint32_t)without, without >> 32},
+        .with = {(uint32_t)with, with >> 32},
     };
 }
 

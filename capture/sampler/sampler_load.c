@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include "bpf/sampler.skel.h"
+#include "capture/host/host.h"
 #include "capture/sampler/load_error.h"
 #include "capture/sampler/preempt_count.h"
 #include "capture/sampler/switch_tracepoint.h"
@@ -18,6 +18,8 @@
 
 /* Call sites of waits that are remembered at once. */
 #define WAIT_SITES 65536
+/* Files with unwind tables, at once. */
+#define MODULES 16384
 /* Call sites and threads that memory growth is counted by. */
 #define GROWTH_SITES 16384
 #define GROWTH_THREADS 16384
@@ -31,25 +33,14 @@ static int quiet(enum libbpf_print_level level, const char *fmt, va_list ap)
     return 0;
 }
 
-/* Divides the memory for unwinding among the arrays. Real files need one index entry for every four rows. */
+/* The arrays for unwinding by tables. */
 static int size_tables(struct sampler *s)
 {
-    uint64_t bytes = s->options.table_bytes ? s->options.table_bytes : 64u << 20;
+    bool tables = s->options.native == WIRE_NATIVE_TABLES;
 
-    if (s->options.native != WIRE_NATIVE_TABLES) {
-        s->rows.count = s->index.count = s->wide.count = s->modules.count = s->mappings.count = 1;
-    } else {
-        s->rows.count = (uint32_t)(bytes * 3 / 4 / sizeof(struct unwind_row));
-        s->index.count = (uint32_t)(bytes / 4 / sizeof(uint64_t));
-        s->wide.count = 65536;
-        s->modules.count = 16384;
-        s->mappings.count = s->options.sizes.mappings;
-    }
-    int e = bpf_map__set_max_entries(s->skel->maps.unwind_rows, s->rows.count);
-    if (!e)
-        e = bpf_map__set_max_entries(s->skel->maps.unwind_index, s->index.count);
-    if (!e)
-        e = bpf_map__set_max_entries(s->skel->maps.unwind_wide_rows, s->wide.count);
+    s->modules.count = tables ? MODULES : 1;
+    s->mappings.count = tables ? s->options.sizes.mappings : 1;
+    int e = bpf_map__set_max_entries(s->skel->maps.table_chunks, tables ? table_maker_max(s->options.table_maker) : 1);
     if (!e)
         e = bpf_map__set_max_entries(s->skel->maps.modules, s->modules.count);
     if (!e)
@@ -61,9 +52,7 @@ static struct error *map_arrays(struct sampler *s)
 {
     if (s->options.native != WIRE_NATIVE_TABLES)
         return NULL;
-    TRY(shared_array_reserve(&s->rows, bpf_map__fd(s->skel->maps.unwind_rows), sizeof(struct unwind_row)));
-    TRY(shared_array_reserve(&s->index, bpf_map__fd(s->skel->maps.unwind_index), sizeof(uint64_t)));
-    TRY(shared_array_reserve(&s->wide, bpf_map__fd(s->skel->maps.unwind_wide_rows), sizeof(struct unwind_wide)));
+    TRY(table_chunks_init(&s->tables, bpf_map__fd(s->skel->maps.table_chunks), s->options.table_maker));
     TRY(shared_array_reserve(&s->modules, bpf_map__fd(s->skel->maps.modules), sizeof(struct wire_module)));
     TRY(shared_array_reserve(&s->mappings, bpf_map__fd(s->skel->maps.mappings), sizeof(struct wire_mapping)));
     return shared_array_map(&s->modules, 0, s->modules.len_bytes);
@@ -231,17 +220,10 @@ static int size_recent(struct sampler *s)
     return e;
 }
 
-void sampler_lift_limits(void)
-{
-    struct rlimit unlimited = {RLIM_INFINITY, RLIM_INFINITY};
-
-    setrlimit(RLIMIT_MEMLOCK, &unlimited);
-}
-
 struct error *sampler_load(struct sampler *s)
 {
     libbpf_set_print(quiet);
-    sampler_lift_limits();
+    host_lift_memlock();
     s->possible_cpus = libbpf_num_possible_cpus();
     if (s->possible_cpus < 1)
         return error_create(ERROR_UNSUPPORTED, "the number of CPUs cannot be read");

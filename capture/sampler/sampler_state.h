@@ -12,6 +12,7 @@
 #include "capture/sampler/rings.h"
 #include "capture/sampler/sampler.h"
 #include "capture/sampler/shared_array.h"
+#include "capture/sampler/table_chunks.h"
 
 #define GROWTH_LINKS 9 /* to the ends of system calls by which memory grows, and to beginnings */
 
@@ -30,7 +31,8 @@ struct sampler {
     struct bpf_link *growth_links[GROWTH_LINKS];
     int possible_cpus;
     uint64_t *per_cpu;      /* buffer for all loss counters, of all possible CPUs */
-    struct shared_array rows, index, wide, modules, mappings;
+    struct table_chunks tables;
+    struct shared_array modules, mappings;
     struct process_map processes;
 };
 

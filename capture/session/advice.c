@@ -13,6 +13,7 @@
 #include "capture/host/privileges.h"
 #include "capture/host/procfs_task.h"
 #include "formats/base/numbers.h"
+#include "formats/cpython/version.h"
 
 /* Of a list of processes no more than this many are named. */
 #define NAMED_MAX 8
@@ -95,9 +96,30 @@ struct error *advice_no_python(const struct session *s, const struct process *p)
                             "(-a records such processes, too)",
                             p->tgid, p->comm, unopened, without);
     return error_create(ERROR_UNSUPPORTED,
-                        "process %u (%s) is not CPython: no file that it maps is an interpreter (-a records such "
+                        "process %u (%s): no CPython was found: no file that it maps is an interpreter (-a records such "
                         "processes, too)",
                         p->tgid, p->comm);
+}
+
+struct error *advice_refused(const struct process *p)
+{
+    const struct py_image *image = &p->python->python;
+    char version[32];
+
+    return error_create(ERROR_UNSUPPORTED, "process %u (%s, CPython %s) cannot be recorded: %s", p->tgid, p->comm,
+                        py_version_text(image->version_hex, version), image->refused);
+}
+
+/* One that is asked for and is a CPython that cannot be recorded; NULL: there is none. */
+static const struct process *find_refused(const struct session *s)
+{
+    uint32_t cursor = 0;
+
+    for (const struct process *p; (p = processes_next(s->processes, &cursor));) {
+        if (p->in_scope && p->python && p->python->python.refused)
+            return p;
+    }
+    return NULL;
 }
 
 /* Writes why a process stands still; false when it does not, or has ended. */
@@ -205,22 +227,32 @@ static void explain_pids(struct session *s)
         if (!procfs_stat((pid_t)o->pids[i], 0, &stat) || stat.state == 'Z' || stat.state == 'X')
             messages_line(o->messages, "process %u has ended", o->pids[i]);
         else if (p && p->selected && !o->include_non_python && !p->python && !advice_may_be_python(s, p))
-            messages_line(o->messages, "process %u (%s) is not CPython; -a records such processes, too", o->pids[i], stat.comm);
+            messages_line(o->messages, "process %u (%s): no CPython was found; -a records such processes, too", o->pids[i], stat.comm);
         else
             messages_line(o->messages, "process %u (%s) %s", o->pids[i], stat.comm,
                           what_it_did_not(s, p, "did not run at a tick: it waits, and only threads that run are sampled"));
     }
 }
 
+static void say_refused(const struct session *s, const struct process *p)
+{
+    struct error *why = advice_refused(p);
+
+    messages_line(s->o->messages, "%s", error_text(why));
+    error_destroy(why);
+}
+
 static void explain_command(const struct session *s)
 {
     const char *name = base_name(s->o->command[0]);
-    const struct process *p = processes_find(s->processes, (uint32_t)s->command.pid);
+    const struct process *p = processes_find(s->processes, (uint32_t)s->command.pid), *refused = find_refused(s);
 
     if (p && is_pypy(p))
         messages_line(s->o->messages, "%s is PyPy, which pycap cannot read (only CPython); -a records its native frames", name);
+    else if (!processes_counts(s->processes).seen_python && refused)
+        say_refused(s, refused);
     else if (!processes_counts(s->processes).seen_python)
-        messages_line(s->o->messages, "%s ran no CPython; -a records the native frames of other programs", name);
+        messages_line(s->o->messages, "%s: no CPython was found; -a records the native frames of other programs", name);
     else
         messages_line(s->o->messages, "%s %s", name, what_it_did_not(s, p, "did not run at a tick: it was too short, or waited"));
 }

@@ -60,6 +60,14 @@ static double cpu_factor(const struct budget *b, double cpu, double fixed)
     return cpu - fixed > left ? AIM * left / (cpu - fixed) : 1;
 }
 
+/* The same for a buffer that had no room for this part of the samples; never less than a half. */
+static double lost_factor(double lost)
+{
+    double kept = AIM * (1 - lost);
+
+    return kept > 0.5 ? kept : 0.5;
+}
+
 enum budget_reason budget_step(struct budget *b, const struct budget_use *now)
 {
     const struct budget_options *o = &b->options;
@@ -78,7 +86,7 @@ enum budget_reason budget_step(struct budget *b, const struct budget_use *now)
         return lower(b, 0.5, now->time_ns) ? BUDGET_BYTES : BUDGET_UNCHANGED;
     }
     if (lost > LOST)
-        return lower(b, lost < 0.5 ? AIM * (1 - lost) : 0.5, now->time_ns) ? BUDGET_LOST : BUDGET_UNCHANGED;
+        return lower(b, lost_factor(lost), now->time_ns) ? BUDGET_LOST : BUDGET_UNCHANGED;
     if (o->max_cpu > 0 && cpu > o->max_cpu)
         return lower(b, cpu_factor(b, cpu, fixed), now->time_ns) ? BUDGET_CPU : BUDGET_UNCHANGED;
     if (o->max_memory && now->memory > o->max_memory)

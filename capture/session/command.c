@@ -107,6 +107,13 @@ static uint64_t ns_of(struct timeval t)
     return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_usec * 1000;
 }
 
+bool command_has_ended(const struct command *c)
+{
+    siginfo_t info = {0};
+
+    return c->exited || (!waitid(P_PID, (id_t)c->pid, &info, WEXITED | WNOHANG | WNOWAIT) && info.si_pid == c->pid);
+}
+
 bool command_poll(struct command *c, uint64_t time_ns)
 {
     struct rusage usage;

@@ -45,6 +45,8 @@ void command_context_save(struct command_context *s);
 struct error *command_fork(char *const argv[], const struct command_context *context, struct command *c);
 /* Lets the child call exec, at `time_ns` (CLOCK_MONOTONIC). Returns an error, with `name`, when exec fails. */
 struct error *command_go(struct command *c, const char *name, uint64_t time_ns);
+/* Returns true when the command has ended, and leaves it as a zombie; does not block. */
+bool command_has_ended(const struct command *c);
 /*
  * Returns true when the command has ended; does not block. The first time, it takes `time_ns` as the time of its end.
  */

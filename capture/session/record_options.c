@@ -357,7 +357,7 @@ const struct option_row record_option_rows[] = {
     {"stack-size", 0, "N", "with --unwind snapshot or both: copy at most N bytes of a user stack (65536, the most)",
      option_set_size_u32, MEMBER(stack_bytes), 1, 65536, "a stack size: bytes, 1 to 65536", .setting = "stack-size",
      .remember = remember_stack},
-    {"unwind-memory", 0, "N", "tables: bytes for them (64M)", option_set_size_u32, MEMBER(session.table_bytes), MIB, 1024 * MIB,
+    {"unwind-memory", 0, "N", "tables: bytes for them, taken when needed (256M, less on a small host)", option_set_size_u32, MEMBER(session.table_bytes), MIB, 1024 * MIB,
      "a size for unwind tables: 1M to 1024M"},
     {"check-unwind", 0, NULL, "tables: unwind each native stack a second time without cached rows, and say how many differ\n"
      "(none, or it is a bug)",

@@ -23,6 +23,9 @@
 #define REFUSALS_SHOWN 8
 /* A recording that begins later than this says so. */
 #define LATE_NS NS_PER_S
+/* --unwind-memory is proposed in such steps, and is at most so much. */
+#define TABLES_STEP_MIB 16
+#define TABLES_MOST_MIB 1024
 /* Processes that use less than this share of a CPU mostly wait. */
 #define BUSY_SHARE 0.5
 
@@ -199,6 +202,35 @@ static void print_unwinds(const struct session *s, FILE *f)
                    counted(u.twice, "native stack was", "native stacks were", &twice), u.otherwise,
                    u.frames ? 100.0 * (double)u.cached / (double)u.frames : 0, u.frames,
                    counted(u.taken_out, "table was", "tables were", &out));
+    if (u.otherwise)
+        messages_write(f, "The last that differed: %" PRIu32 " frames (%s) without, %" PRIu32 " frames (%s) with.\n", u.without.frames,
+                       trace_loss_name(u.without.end), u.with.frames, trace_loss_name(u.with.end));
+}
+
+static uint64_t mib_of_words(uint64_t words)
+{
+    return (words * sizeof(uint64_t) + (1 << 20) - 1) >> 20;
+}
+
+/* What there was no room for. More is proposed than was wanted: of what is free between tables not all can be used. */
+static void print_tables(const struct session *s, FILE *f)
+{
+    const struct table_wants *w = tables_wants(s->tables);
+    uint64_t wanted = mib_of_words(w->most), max = mib_of_words(tables_words(s->tables)->max);
+    uint64_t propose = (wanted + wanted / 8) / TABLES_STEP_MIB * TABLES_STEP_MIB + TABLES_STEP_MIB;
+
+    if (!w->most)
+        return;
+    messages_write(f, "Unwind tables of %" PRIu64 " MiB were wanted, and %" PRIu64 " MiB fitted", wanted, mib_of_words(w->most_had));
+    if (max < table_maker_max(s->table_maker))
+        messages_write(f, ", for no more could be had");
+    else if (max < TABLES_MOST_MIB)
+        messages_write(f, ": --unwind-memory %" PRIu64 "M", propose < TABLES_MOST_MIB ? propose : TABLES_MOST_MIB);
+    messages_write(f, ". Left out:");
+    for (int i = 0; i < TABLES_LEFT_OUT && w->left_out[i].name; i++)
+        messages_write(f, "%s %s (%s%" PRIu64 " MiB)", i ? "," : "", w->left_out[i].name, w->left_out[i].more ? "more than " : "",
+                       mib_of_words(w->left_out[i].words));
+    messages_write(f, "\n");
 }
 
 static void print_losses(const struct session *s, FILE *f)
@@ -246,6 +278,8 @@ void report_summary(struct session *s, uint64_t end_ns)
     if (s->o->check_unwind && s->sampler)
         print_unwinds(s, f);
     print_losses(s, f);
+    if (s->tables)
+        print_tables(s, f);
     print_note(s, f);
     if (s->o->verbose)
         report_details(s, f);

@@ -92,6 +92,14 @@ static void print_looks(const struct session *s, FILE *f)
                    PRIu64 " tasks waited at once.\n", c.looks, c.still, (double)c.spent_ns / looks / 1e6, c.most);
 }
 
+/* Writes how much of the kernel's memory unwind tables take. */
+static void print_tables(const struct session *s, FILE *f)
+{
+    const struct table_words *w = tables_words(s->tables);
+
+    messages_write(f, "Unwind tables: %" PRIu32 " MiB, of at most %" PRIu32 ".\n", w->count / WIRE_CHUNK_WORDS, w->max / WIRE_CHUNK_WORDS);
+}
+
 static void bpf_cost(const struct session *s, FILE *f)
 {
     uint64_t run_ns, run_count;
@@ -125,5 +133,7 @@ void report_details(const struct session *s, FILE *f)
         else if (s->events.list[i].source->kind != EVENT_TASK)
             print_ticks(s, i, f);
     }
+    if (s->tables)
+        print_tables(s, f);
     bpf_cost(s, f);
 }

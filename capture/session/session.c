@@ -138,6 +138,21 @@ static struct error *tend(struct session *s, uint64_t now)
     return NULL;
 }
 
+/* Ends the recording with its command. Without BPF, what that has used is read last while it is a zombie. */
+static struct error *heed_command(struct session *s)
+{
+    if (s->command.pid <= 0 || !command_has_ended(&s->command))
+        return NULL;
+    if (s->proc && !s->command.exited) {
+        proc_sampler_hurry(s->proc);
+        TRY(session_drain(s, now_ns()));
+    }
+    command_poll(&s->command, now_ns());
+    interrupt_command_ended();
+    end_with(s, TRACE_END_COMMAND);
+    return NULL;
+}
+
 static struct error *loop(struct session *s)
 {
     const struct session_options *o = s->o;
@@ -162,10 +177,7 @@ static struct error *loop(struct session *s)
             read_signals(s);
         if (interrupt_told())
             end_with(s, TRACE_END_SIGNAL);
-        if (s->command.pid > 0 && command_poll(&s->command, now_ns())) {
-            interrupt_command_ended();
-            end_with(s, TRACE_END_COMMAND);
-        }
+        TRY(heed_command(s));
         if (o->duration_ns && now >= s->start_ns + o->duration_ns)
             end_with(s, TRACE_END_DURATION);
         last = now;
@@ -211,6 +223,8 @@ static struct error *finish(struct session *s)
         TRY(sampler_disable(s->sampler));
     s->end_ns = now_ns();
     TRY(session_drain_for_reader(s));
+    if (s->proc)
+        proc_sampler_finish(s->proc);
     errand_settle();
     struct error *err = session_forgive_reader(s, session_end_file(s, s->end_ns, s->reason));
     status_file_end(s, s->end_ns);

@@ -169,11 +169,16 @@ static struct error *read_ticks(struct session *s, uint32_t event, struct sample
 {
     struct sampler_ticks *ticks = s->ticks + (size_t)event * s->cpu_count;
     struct sampler_ticks *before = s->file_ticks + (size_t)event * s->cpu_count;
+    bool are_hits = s->events.list[event].source->kind == EVENT_TRACEPOINT;
 
     TRY(sampler_ticks(s->sampler, event, ticks));
     for (uint32_t i = 0; i < s->cpu_count; i++) {
-        const struct sampler_ticks *now = &ticks[i], *then = &before[i];
-        ticks[i].seen_others += trace_builder_unwanted(s->builder, event, (uint32_t)now->cpu);
+        struct sampler_ticks *now = &ticks[i];
+        const struct sampler_ticks *then = &before[i];
+        uint64_t unwanted = are_hits ? trace_builder_unwanted_value(s->builder, event, (uint32_t)now->cpu) : 0;
+        now->seen_others += trace_builder_unwanted(s->builder, event, (uint32_t)now->cpu);
+        /* A value that stands for thinned hits may be more than they counted. */
+        now->event.count -= unwanted < now->event.count ? unwanted : now->event.count;
         in_file[i] = (struct sampler_ticks){
             .cpu = now->cpu,
             .event = {.count = now->event.count - then->event.count,

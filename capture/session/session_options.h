@@ -50,7 +50,7 @@ struct session_options {
     } backend;
     bool include_non_python; /* record processes that are not Python, too */
     uint32_t stack_bytes;    /* how much user stack a sample may copy, in bytes */
-    uint32_t table_bytes;    /* memory for unwind tables; 0: 64 MiB */
+    uint32_t table_bytes;    /* memory for unwind tables, at most; 0: chosen by the host */
     bool kernel;             /* record kernel frames */
     bool wakers;             /* record who ends waits; an event is of kind EVENT_WAIT */
     bool follow;             /* record the children of the requested processes, too */

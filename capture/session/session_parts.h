@@ -29,6 +29,7 @@
 #include "capture/trace/trace_builder.h"
 #include "capture/sampler/sampler.h"
 #include "capture/sampler/sampler_start.h"
+#include "capture/sampler/table_maker.h"
 #include "capture/session/settings.h"
 #include "capture/session/sleepers.h"
 #include "capture/session/task_looks.h"
@@ -50,6 +51,7 @@ struct session {
     const struct session_options *o;
     struct host host;
     struct modules *modules;
+    struct table_maker *table_maker;
     struct sampler_start *sampler_start; /* while the sampler is being opened */
     struct sampler *sampler;
     struct tables *tables;

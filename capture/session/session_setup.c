@@ -3,9 +3,11 @@
 #include "capture/session/session_setup.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -24,7 +26,6 @@
 #include "capture/session/session_drain.h"
 #include "capture/session/session_files.h"
 #include "capture/session/session_sources.h"
-#include "formats/cpython/version.h"
 
 /* How long the recording waits for the inspection of the files that are mapped already. */
 #define SETTLE_NS (500 * NS_PER_MS)
@@ -49,7 +50,6 @@ static struct error *check_pids(struct session *s)
 
     for (uint32_t i = 0; i < o->pid_count; i++) {
         struct process *p = processes_find(s->processes, o->pids[i]);
-        char version[32];
         struct error *err = s->proc ? proc_sampler_check(s->processes, o->pids[i]) : NULL;
         if (!err && !p)
             err = error_create(ERROR_NOT_FOUND, "there is no process %u", o->pids[i]);
@@ -58,8 +58,7 @@ static struct error *check_pids(struct session *s)
         else if (!err && !p->python)
             err = advice_no_python(s, p);
         else if (!err && p->python->python.refused)
-            err = error_create(ERROR_UNSUPPORTED, "process %u (%s, %s): %s", o->pids[i], p->comm,
-                               py_version_text(p->python->python.version_hex, version), p->python->python.refused);
+            err = advice_refused(p);
         else if (!err)
             usable++;
         if (err) {
@@ -74,6 +73,20 @@ static struct error *check_pids(struct session *s)
 }
 
 /*
+ * Where the kernel divides the CPUs among sessions first (sched_autogroup_enabled), a nice value counts within one alone. A session
+ * that is pycap's own, as a service has one, has the value, too; others are in one that somebody's shell has made.
+ */
+static void bring_session_first(void)
+{
+    int fd = getsid(0) == getpid() ? open("/proc/self/autogroup", O_WRONLY | O_CLOEXEC) : -1;
+
+    if (fd < 0)
+        return;
+    dprintf(fd, "%d", NICE_FIRST); /* where it is refused, so is pycap's own, which is said */
+    close(fd);
+}
+
+/*
  * pycap takes little time, but has to have it soon: where it waits for its turn behind hundreds the buffers fill. An own
  * nice value that somebody gave it stays.
  */
@@ -83,8 +96,11 @@ static struct error *go_first(const struct session *s)
 
     if (o->has_nice && setpriority(PRIO_PROCESS, 0, o->nice))
         return error_os(errno, "--nice %d was refused: it takes CAP_SYS_NICE", o->nice);
-    if (!o->has_nice && !s->context.nice && o->backend != BACKEND_PROC)
+    if (!o->has_nice && !s->context.nice && o->backend != BACKEND_PROC) {
         setpriority(PRIO_PROCESS, 0, NICE_FIRST); /* without CAP_SYS_NICE it may be refused, and is said to be missing */
+        if (!o->command)
+            bring_session_first();
+    }
     if (o->realtime && sched_setscheduler(0, SCHED_FIFO, &(struct sched_param){.sched_priority = (int)o->realtime}))
         return error_os(errno, "--realtime %" PRIu32 " was refused: it takes CAP_SYS_NICE", o->realtime);
     return NULL;
@@ -348,8 +364,7 @@ struct error *session_set_up(struct session *s)
     TRY(set_up_writer(s));
     TRY(set_up_note(s));
     TRY(set_up_manager(s));
-    if (o->backend != BACKEND_PROC) /* which looks at threads itself, and at those only that were asked for */
-        TRY(errand_begin(o->no_sandbox ? NULL : privileges_drop_for_errands, !o->no_sandbox)); /* before there are threads, and anybody is read */
+    TRY(session_begin_helpers(s)); /* before there are threads, and anybody is read */
     TRY(set_up_signals(s));
     TRY(modules_create(&s->modules));
     if (o->archive) {
@@ -387,6 +402,7 @@ void session_tear_down(struct session *s)
 {
     sampler_start_destroy(s->sampler_start);
     errand_end();
+    table_maker_destroy(s->table_maker);
     trace_builder_destroy(s->builder);
     trace_writer_destroy(s->writer);
     bundle_destroy(s->bundle);

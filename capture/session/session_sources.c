@@ -11,6 +11,7 @@
 
 #include "capture/host/errand.h"
 #include "capture/host/host_check.h"
+#include "capture/host/memory_limit.h"
 #include "capture/host/messages.h"
 #include "capture/host/privileges.h"
 
@@ -22,6 +23,10 @@
 #define FILES_BESIDES 1024
 /* Without BPF each sample costs several system calls. */
 #define PROC_HZ_MAX 10000
+/* Unwind tables may take so much, but this part of the memory that there is, and that much in any case. */
+#define TABLES_MOST (UINT64_C(256) << 20)
+#define TABLES_PART 8
+#define TABLES_LEAST (UINT64_C(16) << 20)
 /* The rate and number of CPUs that the quotas of what samples bring are meant for. */
 #define QUOTAS_HZ 99
 #define QUOTAS_CPUS 2
@@ -32,6 +37,33 @@ bool session_takes_tables(const struct session_options *o)
 }
 
 /* ---- BPF ---- */
+
+/*
+ * What unwind tables may take. Libraries of 30 MB of call frame information, as for machine learning, and some beside
+ * them have room; a small host gives a part of what it has.
+ */
+static uint64_t table_bytes(const struct session_options *o)
+{
+    uint64_t bytes = memory_available() / TABLES_PART;
+
+    if (o->table_bytes)
+        return o->table_bytes;
+    if (o->max_memory && bytes > o->max_memory / 2)
+        bytes = o->max_memory / 2;
+    return bytes > TABLES_MOST ? TABLES_MOST : bytes < TABLES_LEAST ? TABLES_LEAST : bytes;
+}
+
+struct error *session_begin_helpers(struct session *s)
+{
+    const struct session_options *o = s->o;
+
+    if (o->backend == BACKEND_PROC) /* which looks at threads itself, and at those only that were asked for */
+        return NULL;
+    TRY(errand_begin(o->no_sandbox ? NULL : privileges_drop_for_errands, !o->no_sandbox));
+    return session_takes_tables(o)
+               ? table_maker_create((uint32_t)(table_bytes(o) / WIRE_CHUNK_BYTES), !o->no_sandbox, &s->table_maker)
+               : NULL;
+}
 
 void session_go_as_started(const struct session *s)
 {
@@ -99,7 +131,7 @@ static struct error *begin_bpf(struct session *s)
                   : o->unwind == UNWIND_FRAME_POINTERS ? WIRE_NATIVE_FRAME_POINTERS
                                                        : WIRE_NATIVE_NONE,
         .unconfigured = o->include_non_python && !o->pid_count && !o->command && !o->filter,
-        .table_bytes = o->table_bytes,
+        .table_maker = s->table_maker,
         .kernel = o->kernel,
         .python = true,
         .ring_bytes = o->ring_bytes,
@@ -110,7 +142,7 @@ static struct error *begin_bpf(struct session *s)
     };
 
     TRY(host_check(&s->host));
-    sampler_lift_limits(); /* for the side-band, too */
+    host_lift_memlock(); /* for the side-band, too */
     /* Two of the side-band on each CPU, and one of each event. */
     host_want_files((uint64_t)s->host.cpu_count * 2 + (uint64_t)s->cpu_count * o->events.count + FILES_BESIDES);
     TRY(sampler_start(&sampler, &s->sampler_start));
@@ -132,6 +164,8 @@ static struct error *do_without_bpf(struct session *s, struct error *err)
     sideband_close(s->sideband);
     s->sideband = NULL;
     errand_end();
+    table_maker_destroy(s->table_maker);
+    s->table_maker = NULL;
     session_go_as_started(s);
     const char *why = error_text(err);
     messages_line(o->messages, "only Python frames are recorded (--backend proc)%s: %.*s",

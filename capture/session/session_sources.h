@@ -10,6 +10,9 @@
 
 bool session_takes_tables(const struct session_options *o);
 
+/* Forks the processes beside that BPF needs, while there is one thread. */
+struct error *session_begin_helpers(struct session *s);
+
 /* Has a thread open the sampler, if BPF is wanted. An error says why nothing can be recorded as it was asked for. */
 struct error *session_begin_sources(struct session *s);
 /* Creates the table of processes. With BPF enables the side-band and reads from /proc who is there. */

@@ -114,12 +114,12 @@ static void add(struct sleepers *s, const void *data, size_t len_bytes)
     s->len_bytes += (uint32_t)len_bytes;
 }
 
-static void add_python(struct sleepers *s, const struct process *p, const struct wire_process *wire, uint64_t thread_pointer)
+static void add_python(struct sleepers *s, const struct module *python, const struct wire_process *wire, uint64_t thread_pointer)
 {
     struct wire_sample *m = &s->message.sample;
     struct py_walk *w = &s->reader.walk;
 
-    w->config.layout = p->python->python.layout;
+    w->config.layout = python->python.layout;
     w->config.process = *wire;
     w->config.thread_pointer = thread_pointer;
     w->config.stack_pointer = m->registers[ARCH_SP];
@@ -129,7 +129,7 @@ static void add_python(struct sleepers *s, const struct process *p, const struct
     if (!w->result.tstate) {
         /* Python does not know this thread, unless it could not be read what it knows. */
         m->flags |= wire->tls_kind != PY_TLS_NONE ? w->result.gil : 0;
-        m->python_end = w->result.ambiguous ? LOSS_no_thread_state : s->reader.read_errno ? LOSS_thread_state_fault : 0;
+        m->python_end = w->result.ambiguous ? LOSS_interpreter_unsure : s->reader.read_errno ? LOSS_thread_state_fault : 0;
         return;
     }
     m->flags |= w->result.gil;
@@ -211,13 +211,18 @@ static struct error *read_stacks(struct sleepers *s, const struct process *p)
 {
     struct wire_sample *m = &s->message.sample;
     uint64_t thread_pointer = m->thread_handle;
-    struct wire_process wire = {0};
+    struct wire_process wire = {0}, rival;
 
     m->thread_handle = 0;
     if (!(m->flags & WIRE_REGISTERS_OK))
         return NULL;
     if (process_has_python(p) && sampler_get_process(s->o.sampler, m->tgid, &wire) && wire.runtime)
-        add_python(s, p, &wire, thread_pointer);
+        add_python(s, p->python, &wire, thread_pointer);
+    if (!m->thread_handle && wire.flags & WIRE_PROCESS_RIVAL && p->rival && sampler_get_rival(s->o.sampler, m->tgid, &rival)) {
+        m->python_end = 0;
+        add_python(s, p->rival, &rival, thread_pointer);
+        m->flags |= m->thread_handle ? WIRE_RIVAL : 0;
+    }
     TRY(add_native(s, p));
     add_task(s);
     add(s, s->stack, m->stack_len_bytes);

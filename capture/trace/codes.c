@@ -282,13 +282,15 @@ static bool read_charged(struct codes *c, const struct codes_owner *o, struct so
            py_code_read(o->layout, read_source, source, address, &limits, &c->storage, code);
 }
 
-static void count_incomplete(struct codes *c, const struct py_code *code)
+static void note_incomplete(struct codes *c, const struct codes_owner *o, const struct py_code *code, uint32_t index)
 {
     if (code->name.len > limits.string_max_bytes || code->qualname.len > limits.string_max_bytes ||
-        code->filename.len > limits.string_max_bytes || code->line_table.len > limits.line_table_max_bytes)
+        code->filename.len > limits.string_max_bytes || code->line_table.len > limits.line_table_max_bytes) {
         c->counts.cut++;
-    else
-        c->counts.incomplete++;
+        return;
+    }
+    c->counts.incomplete++;
+    c->places.data[index].again_ns = o->time_ns + CODES_AGAIN_NS;
 }
 
 /* Keeps what was read, as far as the quotas allow. */
@@ -314,9 +316,10 @@ static struct error *finish(struct codes *c, const struct codes_owner *o, const 
     }
     if (!r->charged && !take(o, QUOTA_name_bytes, name_bytes(code)))
         return NULL;
+    TRY(codes_keep(c, &record, index));
     if (!without_lines && !py_code_complete(code))
-        count_incomplete(c, code);
-    return codes_keep(c, &record, index);
+        note_incomplete(c, o, code, *index);
+    return NULL;
 }
 
 struct error *codes_add_message(struct codes *c, const struct codes_owner *o, const struct wire_code *message,

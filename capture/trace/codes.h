@@ -17,6 +17,7 @@
 
 #include "bpf/wire.h"
 #include "capture/host/quotas.h"
+#include "formats/base/clock.h"
 #include "formats/base/err.h"
 #include "formats/trace/trace.h"
 
@@ -68,12 +69,16 @@ struct error *codes_keep(struct codes *c, const struct trace_code *record, uint3
 
 /* Fills `out` with the CODE record of the contents at `index`; borrowed, valid until the next codes_add_*(). */
 void codes_record(const struct codes *c, uint32_t index, struct trace_code *out);
-/* Where the contents were written in the trace. The caller reads and sets it; it starts as all zeros. */
+/* Where the contents were written in the trace. The caller reads and sets it; it starts as all zeros but for `again_ns`. */
 struct code_place {
     uint64_t epoch;
     uint32_t id;
+    uint64_t again_ns; /* when what could not be read of the object may be asked for again (CLOCK_MONOTONIC); 0: it is whole */
 };
 struct code_place *codes_place(struct codes *c, uint32_t index);
+
+/* So long after an object could not be read in full it is asked for again. */
+#define CODES_AGAIN_NS NS_PER_S
 
 struct codes_counts {
     uint64_t incomplete; /* could not be completed */

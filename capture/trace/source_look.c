@@ -206,7 +206,7 @@ struct source_look *source_look_create(const struct source_asker *asker, uint64_
         free(folder);
         return NULL;
     }
-    l->job = (struct worker_job){.owner = asker->life, .user = asker->owner, .run = run, .destroy = destroy};
+    l->job = (struct worker_job){.process = asker->life, .owner = asker->owner, .run = run, .destroy = destroy};
     l->asker = *asker;
     l->asker.folder = folder;
     l->epoch = epoch;

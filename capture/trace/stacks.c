@@ -78,16 +78,44 @@ void stacks_charge(struct trace_builder *b, struct process_note *n, uint64_t byt
 
 /* ---- Python ---- */
 
+const struct py_image *stacks_interpreter(const struct trace_builder *b, const struct process *p, uint64_t *bias)
+{
+    bool of_rival = b->of_rival && p->rival;
+    const struct module *module = of_rival ? p->rival : p->python;
+
+    *bias = of_rival ? p->rival_bias : p->python_bias;
+    return module ? &module->python : NULL;
+}
+
 static struct codes_owner owner_of(const struct trace_builder *b, const struct process *p)
 {
+    uint64_t bias;
+    const struct py_image *image = stacks_interpreter(b, p, &bias);
+
     return (struct codes_owner){
         .pid = (pid_t)p->tgid,
-        .layout = &p->python->python.layout,
-        .code_type = p->python->python.code_type_vaddr + p->python_bias,
+        .layout = &image->layout,
+        .code_type = image->code_type_vaddr + bias,
         .quotas = b->o.processes->quotas,
         .slot = p->slot,
         .time_ns = b->time_ns,
     };
+}
+
+/* What could not be read of an object when it was met, since it was paged out, is asked for again. `index` is that of its contents. */
+static struct error *complete(struct trace_builder *b, const struct process *p, const struct python_key *key, uint32_t *index)
+{
+    struct code_place *place = codes_place(b->o.codes, *index);
+    uint32_t whole;
+
+    if (!place->again_ns || b->time_ns < place->again_ns || !p->python)
+        return NULL;
+    place->again_ns = b->time_ns + CODES_AGAIN_NS;
+    struct codes_owner owner = owner_of(b, p);
+    TRY(codes_add_live(b->o.codes, &owner, key->address, key->fingerprint, &whole));
+    if (whole != CODES_NONE)
+        *index = whole;
+    return NULL;
 }
 
 /* Finds the contents of a frame's code object: known from a message, else read now. CODES_NONE when that fails. */
@@ -100,6 +128,7 @@ static struct error *code_of(struct trace_builder *b, struct process_note *n, ui
 
     *index = CODES_NONE;
     if (id != INTERN_NONE) {
+        TRY(complete(b, p, &key, &n->codes.index.data[id]));
         *index = n->codes.index.data[id];
         return NULL;
     }
@@ -224,6 +253,18 @@ bool stacks_split_objects(struct trace_builder *b, const struct wire_python *wir
     return matched;
 }
 
+/* Whether the instruction of a frame is known. If the object was read later than the frame it has to be one of its own. */
+static bool has_instruction(const struct trace_builder *b, const struct wire_python *e, uint32_t index)
+{
+    struct trace_code code = {0};
+
+    if (e->offset == WIRE_OFFSET_UNKNOWN)
+        return false;
+    if (e->address & WIRE_UNREAD)
+        codes_record(b->o.codes, index, &code);
+    return e->offset < 0 || !code.code_len_bytes || (uint32_t)e->offset < code.code_len_bytes;
+}
+
 /* Most samples have a known stack, and return early. */
 struct error *stacks_python(struct trace_builder *b, struct process_note *n, uint32_t count, uint32_t *stack)
 {
@@ -246,8 +287,13 @@ struct error *stacks_python(struct trace_builder *b, struct process_note *n, uin
         if (index != CODES_NONE) {
             frame.code = define_code(b, index);
             TRY(trace_sources_met(b, n, index, frame.code));
-            if (e->address & WIRE_UNREAD)
-                frame.offset = -1; /* the instruction is unknown: the first line of the function is shown */
+            certain &= !codes_place(b->o.codes, index)->again_ns;
+            if (!has_instruction(b, e, index)) {
+                frame.offset = -1; /* for programs that do not know the flag */
+                frame.flags |= TRACE_FRAME_LINE_UNKNOWN;
+                b->losses[LOSS_line_unknown]++;
+                certain = false;
+            }
         } else {
             b->losses[LOSS_code_unknown]++;
             certain = false;
@@ -294,7 +340,8 @@ struct error *stacks_native(struct trace_builder *b, struct process_note *n, con
         struct code_mapping *m = code_mappings_find(&n->process->mappings, address - returns);
         struct trace_native_frame frame = {
             .offset = address,
-            .flags = (returns ? TRACE_FRAME_RETURN : 0) | (b->native[i] & NATIVE_GUESSED ? TRACE_FRAME_GUESSED : 0),
+            .flags = (returns ? TRACE_FRAME_RETURN : 0) | (b->native[i] & NATIVE_GUESSED ? TRACE_FRAME_GUESSED : 0) |
+                     (b->native[i] & NATIVE_TRAMPOLINE ? TRACE_FRAME_TRAMPOLINE : 0),
         };
         if (m && code_mapping_is_generated(m)) {
             frame.module = perf_map_file_module(&n->perf_map, n->process, b->o.writer, b->epoch);
@@ -347,6 +394,28 @@ uint32_t stacks_join(struct trace_builder *b, const struct late_unwind_result *n
             reason = native->end == LOSS_complete ? LOSS_join_outside : LOSS_join_no_native;
         b->joined[2 * i] = index;
         b->joined[2 * i + 1] = reason;
+    }
+    struct trace_join join = {.kind = TRACE_JOIN_INDEX, .runs = {b->joined, run_count}};
+    return trace_writer_intern(b->o.writer, TRACE_join, &join);
+}
+
+uint32_t stacks_join_innermost(struct trace_builder *b, const struct process *p, const struct late_unwind_result *native,
+                               uint32_t run_count)
+{
+    uint64_t bias;
+    const struct py_image *image = stacks_interpreter(b, p, &bias);
+    uint32_t run = run_count;
+
+    for (uint32_t i = 0; i < native->count && run; i++) {
+        if (!py_image_in_eval(image, native_frame_code(&native->frames[i]) - bias))
+            continue;
+        run--;
+        b->joined[2 * run] = native->count - i;
+        b->joined[2 * run + 1] = 0;
+    }
+    while (run--) {
+        b->joined[2 * run] = 0;
+        b->joined[2 * run + 1] = native->end == LOSS_complete ? LOSS_join_mismatch : LOSS_join_no_native;
     }
     struct trace_join join = {.kind = TRACE_JOIN_INDEX, .runs = {b->joined, run_count}};
     return trace_writer_intern(b->o.writer, TRACE_join, &join);

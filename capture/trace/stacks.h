@@ -8,6 +8,11 @@
 
 #include "capture/trace/trace_parts.h"
 
+/*
+ * The interpreter of a process that the message which is handled is of, and how far it is mapped from where it was linked. It is the
+ * module's. NULL: the process has none.
+ */
+const struct py_image *stacks_interpreter(const struct trace_builder *b, const struct process *p, uint64_t *bias);
 /* Remembers the contents of a code object of the process, as the sampler sent them. */
 struct error *stacks_learn_code(struct trace_builder *b, struct process_note *n, const struct wire_code *message,
                                 uint32_t len_bytes);
@@ -43,5 +48,11 @@ struct error *stacks_kernel(struct trace_builder *b, const uint64_t *addresses, 
  * from the outermost. Returns the id of the JOIN record.
  */
 uint32_t stacks_join(struct trace_builder *b, const struct late_unwind_result *native, uint32_t run_count);
+/*
+ * The same of a subinterpreter up to 3.9, whose activations leave no record: its frames are those of the innermost ones. Those
+ * further out are of the interpreters that entered it, whose frames are not in the stack.
+ */
+uint32_t stacks_join_innermost(struct trace_builder *b, const struct process *p, const struct late_unwind_result *native,
+                               uint32_t run_count);
 
 #endif

@@ -56,6 +56,11 @@ uint64_t trace_builder_unwanted(const struct trace_builder *b, uint32_t event, u
     return cpu < CPUS_MAX ? b->events[event].unwanted[cpu] : 0;
 }
 
+uint64_t trace_builder_unwanted_value(const struct trace_builder *b, uint32_t event, uint32_t cpu)
+{
+    return cpu < CPUS_MAX ? b->events[event].unwanted_value[cpu] : 0;
+}
+
 uint64_t trace_builder_handled(const struct trace_builder *b, uint32_t event, uint32_t cpu)
 {
     return cpu < CPUS_MAX ? b->events[event].handled[cpu] : 0;
@@ -310,6 +315,7 @@ struct error *trace_builder_code(struct trace_builder *b, const struct wire_code
     if (!p)
         return NULL;
     b->time_ns = message->time_ns;
+    b->of_rival = message->flags & WIRE_RIVAL;
     struct process_note *n = trace_notes_process(&b->notes, p);
     return n ? stacks_learn_code(b, n, message, len_bytes) : error_no_memory();
 }

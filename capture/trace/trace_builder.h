@@ -45,6 +45,8 @@ void trace_builder_meta(struct trace_builder *b, const char *key, const char *va
 void trace_builder_period(struct trace_builder *b, uint32_t event, uint64_t time_ns, uint64_t period, const char *why);
 /* Returns how many samples of an event from a CPU have been discarded so far because their process is not recorded. */
 uint64_t trace_builder_unwanted(const struct trace_builder *b, uint32_t event, uint32_t cpu);
+/* Returns what these count together, in the event's unit, where each sample carries a value. */
+uint64_t trace_builder_unwanted_value(const struct trace_builder *b, uint32_t event, uint32_t cpu);
 /* The samples of an event from a CPU that the builder was given so far, whatever became of them; of a wait its beginning. */
 uint64_t trace_builder_handled(const struct trace_builder *b, uint32_t event, uint32_t cpu);
 /* The samples of all kinds in the file so far, as its END counts them. */

@@ -12,7 +12,7 @@
 #include "formats/base/clock.h"
 
 static_assert((int)ELF_ID_NONE == TRACE_ID_NONE && (int)ELF_ID_BUILD_ID == TRACE_ID_BUILD_ID &&
-                  (int)ELF_ID_CONTENT_HASH == TRACE_ID_CONTENT_HASH,
+                  (int)ELF_ID_CONTENT_HASH == TRACE_ID_CONTENT_HASH && (int)ELF_ID_PARTS_HASH == TRACE_ID_PARTS_HASH,
               "an identity's kind is written as it is");
 static_assert(PROT_READ == TRACE_PROTECTION_READ && PROT_WRITE == TRACE_PROTECTION_WRITE &&
                   PROT_EXEC == TRACE_PROTECTION_EXECUTE,
@@ -47,9 +47,10 @@ uint32_t trace_define_module(struct trace_builder *b, struct module *m)
         b->no_memory = true;
         return 0;
     }
-    if (note->record.epoch == b->epoch && (m->pending || !note->pending))
+    bool is_inspected = !m->pending && !m->unreadable;
+    if (note->record.epoch == b->epoch && (note->is_inspected || !is_inspected))
         return note->record.id;
-    note->pending = m->pending;
+    note->is_inspected = is_inspected;
     for (uint32_t i = 0; i < m->python.eval_range_count; i++) {
         ranges[2 * i] = m->python.eval_ranges[i].start;
         ranges[2 * i + 1] = m->python.eval_ranges[i].end;
@@ -62,7 +63,9 @@ uint32_t trace_define_module(struct trace_builder *b, struct module *m)
         .file_size = m->kind == TRACE_MODULE_VDSO ? 0 : m->identity.file_size,
         .segments = {(const uint64_t *)m->identity.segments.data, m->identity.segments.count},
         .eval_ranges = {ranges, m->python.eval_range_count},
-        .flags = m->python.switches_stacks ? TRACE_MODULE_SWITCHES_STACKS : 0,
+        .flags = (m->python.switches_stacks ? TRACE_MODULE_SWITCHES_STACKS : 0) |
+                 (m->python.all_python ? TRACE_MODULE_ALL_PYTHON : 0),
+        .htlhash = {m->identity.htlhash, m->identity.htlhash_len},
     };
     trace_writer_put(w, TRACE_module, &record);
     note->record = (struct record_id){b->epoch, record.id};
@@ -95,6 +98,7 @@ static void put_mapping(struct trace_builder *b, struct process_note *n, const s
         .inode_generation = named ? 0 : m->inode_generation,
         .module = code_mapping_is_generated(m) ? 0 : trace_define_module(b, m->module),
         .path = trace_writer_cstr(b->o.writer, m->path),
+        .flags = m->module && m->module == n->process->python ? TRACE_MAPPING_INTERPRETER : 0,
     };
 
     if (code_mapping_is_generated(m)) {
@@ -200,7 +204,7 @@ static void put_python_name(struct trace_builder *b, const struct thread *t, uin
 struct error *trace_define_thread(struct trace_builder *b, struct process_note *n, struct thread *t,
                                   const struct wire_sample *m, uint32_t *id)
 {
-    bool named = n->process->python && python_names_thread(&b->names, n->process, t, m);
+    bool named = n->process->python && !(m->flags & WIRE_RIVAL) && python_names_thread(&b->names, n->process, t, m);
     struct record_id *known = trace_notes_thread(n, t);
 
     if (!known)

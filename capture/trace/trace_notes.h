@@ -56,7 +56,7 @@ struct process_note {
 
 struct module_note {
     struct record_id record;
-    bool pending; /* the record was written before the module was inspected */
+    bool is_inspected; /* otherwise the record was written before the module could be, which may come later */
     bool framed; /* the trace holds a native frame in it */
 };
 

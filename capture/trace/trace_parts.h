@@ -82,7 +82,7 @@ struct trace_builder {
         uint64_t value; /* of the samples that were written, in the event's unit */
         uint64_t samples; /* that were written, over all files */
         uint64_t written[LOSS_LIMIT];
-        uint64_t unwanted[CPUS_MAX];
+        uint64_t unwanted[CPUS_MAX], unwanted_value[CPUS_MAX]; /* samples that were dropped, and what they count together */
         uint64_t handled[CPUS_MAX]; /* samples that came */
     } events[WIRE_EVENT_MAX]; /* as wire_sample.event numbers them */
     uint32_t blame_id; /* the event of blame in this epoch; 0: it has none so far */
@@ -111,6 +111,7 @@ struct trace_builder {
     struct python_names names;
     struct buf source_name; /* scratch */
     /* scratch, one sample at a time */
+    bool of_rival;       /* the message that is handled is of the interpreter that runs in its process beside the first */
     uint64_t code_bytes; /* that were written of code objects, for which quotas of their own hold */
     struct wire_python entries[WIRE_PYTHON_MAX]; /* WIRE_RUN marks the outermost frame of an interpreter run */
     uint32_t frames[WIRE_PYTHON_MAX];

@@ -13,12 +13,17 @@
 #include "capture/trace/trace_parts.h"
 #include "capture/trace/wait_sites.h"
 
-/* Counts a sample of a process that is not recorded: its tick counts as one in other processes. A wait counts once. */
+/*
+ * Counts a sample of a process that is not recorded: its tick counts as one in other processes, and what its hit counted as
+ * theirs. A wait counts once.
+ */
 static void count_unwanted(struct trace_builder *b, const struct wire_sample *m)
 {
     if (m->flags & WIRE_CONTINUES)
         return;
-    b->events[m->event].unwanted[m->cpu < CPUS_MAX ? m->cpu : 0]++;
+    uint32_t cpu = m->cpu < CPUS_MAX ? m->cpu : 0;
+    b->events[m->event].unwanted[cpu]++;
+    b->events[m->event].unwanted_value[cpu] += m->period;
 }
 
 static void count_unread(struct trace_builder *b, const struct wire_sample *m)
@@ -118,17 +123,40 @@ static bool is_unread(const struct wire_sample *m, const struct process *p)
     return m->flags & WIRE_STACK_UNREAD && process_has_python(p);
 }
 
-/* Returns how the walk of the Python frames ended; corrects the sampler's answer where user space knows more. */
-static uint32_t end_of_python(struct trace_builder *b, const struct wire_sample *m, const struct process *p)
+/* An interpreter that has not begun has no states: of what it has not touched there are no pages that could be read. */
+static bool may_have_state(const struct process *p)
 {
+    return !p->since_ns || p->ran_python;
+}
+
+/* Whether the thread is in the eval loop of an interpreter that is not the one whose frames are read. */
+static bool is_in_rival(const struct process *p, const struct late_unwind_result *native)
+{
+    for (uint32_t i = 0; p->rival && i < native->count; i++) {
+        if (py_image_in_eval(&p->rival->python, native_frame_code(&native->frames[i]) - p->rival_bias))
+            return true;
+    }
+    return false;
+}
+
+/* Returns how the walk of the Python frames ended; corrects the sampler's answer where user space knows more. */
+static uint32_t end_of_python(struct trace_builder *b, const struct parts *s, const struct process *p)
+{
+    const struct wire_sample *m = s->m;
     uint32_t end = m->python_end;
 
-    if (m->flags & WIRE_STALE)
+    if (m->flags & WIRE_IN_EXEC)
+        end = LOSS_in_exec;
+    else if (m->flags & WIRE_STALE)
         end = LOSS_stale_config;
     else if (m->flags & WIRE_UNCONFIGURED && p->python)
         end = LOSS_not_yet_known;
     else if (is_unread(m, p))
         end = LOSS_sleeper_unread;
+    else if (m->flags & WIRE_STATE_UNREAD)
+        end = may_have_state(p) ? LOSS_thread_state_fault : end;
+    else if (!end && is_in_rival(p, &s->native))
+        end = LOSS_other_python;
     if (end != m->python_end)
         b->losses[end]++;
     return end;
@@ -146,7 +174,8 @@ static struct error *complete_native(struct trace_builder *b, const struct proce
      * When not all processes are recorded, the sampler does not unwind one that may turn out not to be wanted. Of a thread whose
      * turn did not come no stack was read.
      */
-    if ((python_end == LOSS_not_yet_known || python_end == LOSS_sleeper_unread) && !native->end && b->o.late_unwind)
+    if ((python_end == LOSS_not_yet_known || python_end == LOSS_sleeper_unread || python_end == LOSS_in_exec) && !native->end &&
+        b->o.late_unwind)
         native->end = python_end;
     return NULL;
 }
@@ -182,13 +211,18 @@ static void put_snapshot(struct trace_builder *b, const struct process_note *n, 
 /*
  * Joins the Python runs with the native frames, and returns the id of the JOIN record; 0 when there is nothing to join.
  */
-static uint32_t join_of(struct trace_builder *b, const struct parts *s, uint32_t run_count, bool by_count, bool snapshot)
+static uint32_t join_of(struct trace_builder *b, const struct process *p, const struct parts *s, uint32_t run_count, bool by_count,
+                        bool snapshot)
 {
+    bool in_sub = s->m->interpreter_id && s->m->interpreter_id != WIRE_INTERPRETER_ID_NONE;
+
     struct trace_join by_counting = {.kind = TRACE_JOIN_COUNT};
     struct trace_join by_record = {.kind = TRACE_JOIN_RECORD, .runs = {b->runs, run_count}};
 
     if (!run_count || (!s->native.count && !snapshot))
         return 0;
+    if (by_count && in_sub && s->native.count && !p->switches_stacks)
+        return stacks_join_innermost(b, p, &s->native, run_count);
     if (by_count)
         return trace_writer_intern(b->o.writer, TRACE_join, &by_counting);
     return s->native.count ? stacks_join(b, &s->native, run_count) : trace_writer_intern(b->o.writer, TRACE_join, &by_record);
@@ -204,7 +238,10 @@ static struct split split_python(struct trace_builder *b, const struct process *
 {
     struct split split = {0};
 
-    if (p->python && p->python->python.layout.frame_kind == PY_FRAMES_OBJECT) {
+    uint64_t bias;
+    const struct py_image *image = stacks_interpreter(b, p, &bias);
+
+    if (image && image->layout.frame_kind == PY_FRAMES_OBJECT) {
         /* Greenlet adds records of its own to the chain. One at the outer end would hide that another is missing. */
         split.by_count = !stacks_split_objects(b, s->python, s->python_count, &split.frame_count) || p->switches_stacks;
         split.run_count = split.frame_count;
@@ -239,8 +276,15 @@ static struct error *put_tuple(struct trace_builder *b, struct process_note *n, 
 {
     const struct wire_sample *m = s->m;
     const struct process *p = n->process;
-    struct trace_tuple tuple = {.python_end = end_of_python(b, m, p)};
+    struct trace_tuple tuple = {.python_end = end_of_python(b, s, p)};
 
+    n->process->ran_python |= m->python_count != 0;
+    /* Without native frames nothing tells that it is in another interpreter. */
+    bool in_other = tuple.python_end == LOSS_other_python || (!m->python_count && !s->native.count);
+    if (in_other && processes_choose_python(b->o.processes, n->process))
+        TRY(processes_configure(b->o.processes, n->process));
+    if (m->native_end == LOSS_no_module)
+        TRY(processes_open_again(b->o.processes, n->process, m->time_ns));
     TRY(complete_native(b, p, s, tuple.python_end));
     tuple.native_end = s->native.end;
     if (m->kernel_count) {
@@ -261,7 +305,7 @@ static struct error *put_tuple(struct trace_builder *b, struct process_note *n, 
     TRY(stacks_python(b, n, split.frame_count, &tuple.python_stack));
     TRY(stacks_native(b, n, s->native.frames, s->native.count, &tuple.native_stack));
     bool snapshot = b->o.snapshots && snapshot_bytes(m);
-    tuple.join = join_of(b, s, split.run_count, split.by_count, snapshot);
+    tuple.join = join_of(b, p, s, split.run_count, split.by_count, snapshot);
     stacks_charge(b, n, bytes, m->time_ns);
     if (snapshot)
         put_snapshot(b, n, s, &tuple);
@@ -312,6 +356,7 @@ struct error *trace_builder_sample(struct trace_builder *b, const struct wire_sa
     if (!n)
         return NULL;
     b->time_ns = m->time_ns;
+    b->of_rival = m->flags & WIRE_RIVAL;
     quota_refuse(b->o.processes->quotas, n->process->slot, QUOTA_ring_bytes, m->flags & WIRE_CUT ? 1 : 0);
     trace_define_process(b, n);
     blame_define(b, n->process);

@@ -15,7 +15,7 @@ struct pattern {
 static const struct {
     const char *prefix;
     enum pattern_part part;
-} prefixes[] = {{"function:", PATTERN_FUNCTION}, {"file:", PATTERN_FILE}, {"module:", PATTERN_MODULE}};
+} prefixes[] = {{"function:", PATTERN_FUNCTION}, {"file:", PATTERN_FILE}, {"module:", PATTERN_MODULE}, {"line:", PATTERN_LINE}};
 
 /* What libc compiles in a moment: repeats within repeats are written out, and groups within groups take its stack. */
 enum { LENGTH_MAX = 16384, GROUPS_MAX = 200, REPEATS_MAX = 4096 };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Regular expressions that users give, in filters and in rules: POSIX extended ones of libc, compiled once, searched for anywhere in a
- * name. A pattern for frames may begin with "function:", "file:" or "module:", which narrows it to that part.
+ * name. A pattern for frames may begin with "function:", "file:", "module:" or "line:", which narrows it to that part; a
+ * line is a number, or "unknown".
  */
 #ifndef FORMATS_BASE_PATTERN_H
 #define FORMATS_BASE_PATTERN_H
@@ -14,7 +15,7 @@
 /* Of a longer name only so much is searched: some expressions take time with the square of the length. */
 #define PATTERN_NAME_LIMIT_BYTES 4096
 
-enum pattern_part { PATTERN_ANY_PART, PATTERN_FUNCTION, PATTERN_FILE, PATTERN_MODULE };
+enum pattern_part { PATTERN_ANY_PART, PATTERN_FUNCTION, PATTERN_FILE, PATTERN_MODULE, PATTERN_LINE };
 
 struct pattern;
 /* Patterns in the order in which they were given: a VEC. */

@@ -17,8 +17,12 @@
 
 #include "formats/base/bytes.h"
 #include "formats/cpython/layout_find.h"
+#include "formats/cpython/stripped.h"
 
 #define DEBUG_OFFSETS_MAX 2048
+#define WHAT_TO_DO "its symbols are stripped. Link the program with -Wl,-E (-rdynamic), or do not strip it"
+#define PYTHON_EXPORTS_LEAST 500
+#define PYTHON_EXPORTS_PERCENT 95
 #define ASYNCIO_TABLE_BYTES 104
 #define ASYNCIO_TASK_MAX 248 /* bytes; the frame walk does not read more of a task */
 #define NAME_BYTES 64        /* of a symbol's name that are looked at, with a NUL: longer than any in wanted_names */
@@ -270,6 +274,43 @@ static uint64_t code_counter(const struct found *found, const struct py_layout *
     return numbered && has(found, SYM_CODE_COUNTER) ? found->symbols[SYM_CODE_COUNTER].st_value : 0;
 }
 
+/* From 3.11 on a code object ends with its bytecode, in units of 2 bytes. */
+static void find_types(const struct elf_file *f, const struct found *found, struct py_image *img)
+{
+    const struct py_layout *l = &img->layout;
+    struct py_stripped_type types[] = {
+        {.name = "code", .basic_bytes = l->code_bytecode, .item_bytes = 2},
+        {.name = "str", .basic_bytes = l->str_compact_data + 8},
+        {.name = "int", .basic_bytes = l->code_size + 8, .item_bytes = 4},
+    };
+
+    if (l->code_bytecode == PY_NONE || l->code_size == PY_NONE)
+        return;
+    py_stripped_types(f, &found->dynamic, l->code_size + 8, types, sizeof types / sizeof *types);
+    img->code_type_vaddr = types[0].vaddr;
+    img->str_type_vaddr = img->str_type_vaddr ? img->str_type_vaddr : types[1].vaddr;
+    img->int_type_vaddr = img->int_type_vaddr ? img->int_type_vaddr : types[2].vaddr;
+}
+
+/* `table` holds the debug offsets, if there are `table_len` bytes of them. */
+static void find_version(const struct elf_file *f, const struct found *found, const uint8_t *table, uint64_t table_len,
+                         struct py_image *img)
+{
+    if (has(found, SYM_VERSION)) {
+        uint32_t version;
+        if (elf_file_read_vaddr(f, found->symbols[SYM_VERSION].st_value, &version, sizeof version))
+            img->version_hex = version;
+    }
+    if (!img->version_hex && table_len) {
+        struct bytes b = bytes_of(table + 8, 8);
+        img->version_hex = (uint32_t)bytes_u64(&b);
+    }
+    if (!img->version_hex)
+        describe_old(f, found, img);
+    if (!img->version_hex)
+        img->version_hex = py_stripped_version(f);
+}
+
 static struct error *describe(const struct elf_file *f, struct found *found, struct py_image *img)
 {
     uint8_t table[DEBUG_OFFSETS_MAX];
@@ -291,19 +332,9 @@ static struct error *describe(const struct elf_file *f, struct found *found, str
         if (table_len < 24 || !elf_file_read_at(f, offset, table, table_len) || memcmp(table, "xdebugpy", 8) != 0)
             table_len = 0;
     }
-    if (has(found, SYM_VERSION)) {
-        uint32_t version;
-        if (elf_file_read_vaddr(f, found->symbols[SYM_VERSION].st_value, &version, sizeof version))
-            img->version_hex = version;
-    }
-    if (!img->version_hex && table_len) {
-        struct bytes b = bytes_of(table + 8, 8);
-        img->version_hex = (uint32_t)bytes_u64(&b);
-    }
+    find_version(f, found, table, table_len, img);
     if (!img->version_hex)
-        describe_old(f, found, img);
-    if (!img->version_hex)
-        return refuse(img, "its version cannot be told: the symbols that give it are stripped");
+        return refuse(img, "its version cannot be told: " WHAT_TO_DO);
     if (img->eval_range_count == 1) {
         struct py_range cold;
         if (py_machine_cold_part(f, img->eval_ranges[0], &cold))
@@ -324,8 +355,10 @@ static struct error *describe(const struct elf_file *f, struct found *found, str
         error_destroy(err);
         return failed;
     }
+    if (!img->code_type_vaddr)
+        find_types(f, found, img);
     if (!img->runtime_vaddr || !img->code_type_vaddr)
-        return refuse(img, "_PyRuntime or PyCode_Type cannot be found: the symbols are stripped");
+        return refuse(img, "where its state lies cannot be told: " WHAT_TO_DO);
     img->code_counter_vaddr = code_counter(found, &img->layout);
     find_gil(f, found, img);
     return NULL;
@@ -371,6 +404,24 @@ static void describe_asyncio(const struct elf_file *f, const Elf64_Shdr *section
     describe_tasks(v, out);
 }
 
+static bool is_of_python(const char *name)
+{
+    /* Of 2.7 also the modules that are built in. */
+    return !strncmp(name, "Py", 2) || !strncmp(name, "_Py", 3) || !strncmp(name, "init", 4);
+}
+
+/*
+ * Whether a file is CPython and nothing else, whatever it is called: of what the 20 versions and builds of accuracy.md export, 98.5 %
+ * at least has names of CPython's. A program that has an interpreter in it exports less, or other things, too.
+ */
+static bool exports_python(const struct elf_file *f, const struct elf_dynamic *d)
+{
+    uint32_t all, python;
+
+    elf_count_exported(f, d, is_of_python, &all, &python);
+    return python >= PYTHON_EXPORTS_LEAST && python >= all / 100.0 * PYTHON_EXPORTS_PERCENT;
+}
+
 struct error *py_image_of(const struct elf_file *f, struct py_image *out)
 {
     struct found found = {0};
@@ -392,6 +443,7 @@ struct error *py_image_of(const struct elf_file *f, struct py_image *out)
         return NULL;
     }
     out->is_python = true;
+    out->all_python = exports_python(f, &found.dynamic);
     for (int w = 0; w < SYM_COUNT; w++) {
         if (!has(&found, w) && !elf_find_exported(f, &found.dynamic, wanted_names[w], &found.symbols[w]))
             found.symbols[w] = (Elf64_Sym){0};

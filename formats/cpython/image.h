@@ -53,8 +53,24 @@ struct py_image {
     struct py_range restore_thread; /* PyEval_RestoreThread(), which waits for the GIL; known where that is to be learnt */
     struct py_asyncio asyncio; /* of an interpreter, or of the extension module _asyncio */
     bool switches_stacks; /* the extension module greenlet, which runs Python on stacks of its own; is_python is false */
+    bool all_python;      /* there is nothing but the interpreter in the file, as far as what it exports tells */
     char *refused; /* why this interpreter cannot be profiled, or NULL; owned */
 };
+
+static inline bool py_range_has(struct py_range r, uint64_t vaddr)
+{
+    return vaddr >= r.start && vaddr < r.end;
+}
+
+/* Whether code of the image's eval loop lies there. */
+static inline bool py_image_in_eval(const struct py_image *image, uint64_t vaddr)
+{
+    for (uint32_t i = 0; i < image->eval_range_count; i++) {
+        if (py_range_has(image->eval_ranges[i], vaddr))
+            return true;
+    }
+    return false;
+}
 
 /*
  * Inspects an open file. One that is not ELF, or holds no interpreter, is not an error: is_python is false then, and

@@ -70,8 +70,12 @@ enum py_gil_kind {
 #define PY_TSTATE_READ_MAX 255
 #define PY_FRAME_READ_MAX 120
 
-/* A thread state's `state` while the world is stopped (_Py_THREAD_SUSPENDED, Include/internal/pycore_pystate.h). */
+/*
+ * A thread state's `state` while the world is stopped (_Py_THREAD_SUSPENDED, Include/internal/pycore_pystate.h). A thread that
+ * sleeps until it may go on has the second one since 3.15, which no earlier version has.
+ */
 #define PY_THREAD_SUSPENDED 2
+#define PY_THREAD_SUSPENDED_WAITING 4
 
 struct py_layout {
     PY_U32 version;    /* PY_VERSION_HEX of the interpreter, e.g. 0x030b07f0 */

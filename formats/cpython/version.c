@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 
 static const struct version {
     uint8_t major, minor;
@@ -85,6 +86,8 @@ const char *py_version_text(uint32_t version_hex, char buf[32])
 {
     unsigned level = version_hex >> 4 & 0xf, serial = version_hex & 0xf;
     const char *name = level == 0xa ? "a" : level == 0xb ? "b" : level == 0xc ? "rc" : level == 0xf ? "" : "?";
+    if (!version_hex)
+        return strcpy(buf, "?");
     int n = snprintf(buf, 32, "%u.%u.%u%s", version_hex >> 24, version_hex >> 16 & 0xff, version_hex >> 8 & 0xff, name);
 
     if (level != 0xf)

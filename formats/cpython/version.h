@@ -68,7 +68,7 @@ const struct py_task_fields *py_task_fields_of(uint32_t version_hex);
 /* NULL: versions.def does not have the version. A pre-release has its final release's. Static. */
 const struct py_behaviour *py_behaviour_of(uint32_t version_hex);
 
-/* Writes "3.11.7" or "3.13.0rc2" into `buf` and returns it. */
+/* Writes "3.11.7" or "3.13.0rc2" into `buf` and returns it; of 0, which is no version, "?". */
 const char *py_version_text(uint32_t version_hex, char buf[32]);
 /* The known versions, for --help and pycap info: "3.11 3.12". Static. */
 const char *py_versions_known(void);

@@ -7,6 +7,8 @@
 enum {
     CHAIN_MAX = 4096, /* symbols that are tried for one name */
     NAME_MAX_BYTES = 256,
+    SYMBOLS_MAX = 16384, /* that are counted */
+    NAMES_WINDOW_BYTES = 4096,
 };
 
 void elf_dynamic_read(const struct elf_file *f, struct elf_dynamic *out)
@@ -142,4 +144,54 @@ bool elf_find_exported(const struct elf_file *f, const struct elf_dynamic *d, co
     if (!d->symbols || !d->strings)
         return false;
     return d->gnu_hash ? find_gnu_hash(f, d, name, sym) : d->hash ? find_sysv_hash(f, d, name, sym) : false;
+}
+
+/* A part of the names, which mostly lie in the order of their symbols. */
+struct names_window {
+    uint64_t start, len_bytes;
+    char text[NAMES_WINDOW_BYTES + 1];
+};
+
+/* The name at that offset of the strings, at least its first 16 bytes; NULL: it cannot be read. */
+static const char *name_at(const struct elf_file *f, const struct elf_dynamic *d, struct names_window *w, uint64_t offset)
+{
+    uint64_t left = offset < d->strings_bytes ? d->strings_bytes - offset : 0, need = left < 16 ? left : 16;
+
+    if (!left)
+        return NULL;
+    if (offset < w->start || offset - w->start + need > w->len_bytes) {
+        w->start = offset;
+        w->len_bytes = left < NAMES_WINDOW_BYTES ? left : NAMES_WINDOW_BYTES;
+        if (!elf_file_read_vaddr(f, d->strings + offset, w->text, w->len_bytes)) {
+            w->len_bytes = 0;
+            return NULL;
+        }
+        w->text[w->len_bytes] = 0;
+    }
+    return w->text + (offset - w->start);
+}
+
+void elf_count_exported(const struct elf_file *f, const struct elf_dynamic *d, bool (*is)(const char *name), uint32_t *all,
+                        uint32_t *liked)
+{
+    struct names_window names = {0};
+    Elf64_Sym symbols[64];
+    uint64_t left = d->symbols && d->strings > d->symbols ? (d->strings - d->symbols) / sizeof *symbols : 0, at = d->symbols;
+
+    *all = *liked = 0;
+    left = left < SYMBOLS_MAX ? left : SYMBOLS_MAX;
+    while (left) {
+        uint64_t n = left < 64 ? left : 64;
+        if (!elf_file_read_vaddr(f, at, symbols, n * sizeof *symbols))
+            return;
+        for (uint64_t i = 0; i < n; i++) {
+            const char *name = ELF64_ST_TYPE(symbols[i].st_info) == STT_FUNC && symbols[i].st_shndx != SHN_UNDEF
+                                   ? name_at(f, d, &names, symbols[i].st_name)
+                                   : NULL;
+            *all += name != NULL;
+            *liked += name && is(name);
+        }
+        left -= n;
+        at += n * sizeof *symbols;
+    }
 }

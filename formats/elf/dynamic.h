@@ -20,5 +20,11 @@ struct elf_dynamic {
 void elf_dynamic_read(const struct elf_file *f, struct elf_dynamic *out);
 /* Finds a symbol that the file exports; false: not found, or not among the first 4096 candidates of its hash. */
 bool elf_find_exported(const struct elf_file *f, const struct elf_dynamic *d, const char *name, Elf64_Sym *sym);
+/*
+ * Counts the functions that the file exports, and those of them whose names `is` likes, among the first 16,384 symbols. Where
+ * the symbols do not lie before their names, as linkers lay them out, there are none.
+ */
+void elf_count_exported(const struct elf_file *f, const struct elf_dynamic *d, bool (*is)(const char *name), uint32_t *all,
+                        uint32_t *liked);
 
 #endif

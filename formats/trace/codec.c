@@ -30,7 +30,7 @@ enum { SAMPLES_KEPT = 1 << 16 }; /* of one record: a writer flushes each second;
 #define ARGUMENT_U32(none) 0
 #define ARGUMENT_U64(none) 0
 #define ARGUMENT_S64(none) 0
-#define ARGUMENT_BYTES(none) 0
+#define ARGUMENT_BYTES(number) number
 #define ARGUMENT_LIST(width) width
 
 /* One function for each record: F() does not know its record, but the type of `self` does. */

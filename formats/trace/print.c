@@ -29,11 +29,11 @@ static void put_rest(uint64_t shown, uint64_t count, struct buf *out)
 }
 
 /* Text is quoted; bytes that could end the line or control a terminal are escaped. */
-static void print_bytes(const struct trace_bytes *b, struct buf *out)
+static void print_bytes(const struct trace_bytes *b, bool number, struct buf *out)
 {
     static const char digits[] = "0123456789abcdef";
     uint64_t shown = b->len_bytes < BYTES_SHOWN ? b->len_bytes : BYTES_SHOWN;
-    bool text = is_text(b->data, shown);
+    bool text = !number && is_text(b->data, shown);
 
     buf_put_str(out, text ? "\"" : "<");
     for (uint64_t i = 0; i < shown; i++) {
@@ -107,7 +107,7 @@ static void print_field(const struct trace_record *rec, const struct trace_field
         buf_printf(out, "%" PRId64, *(const int64_t *)at);
         break;
     case TRACE_F_BYTES:
-        print_bytes(at, out);
+        print_bytes(at, f->argument, out);
         break;
     case TRACE_F_LIST:
         print_list(at, (unsigned)f->argument, out);

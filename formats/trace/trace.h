@@ -360,7 +360,7 @@ enum trace_field_type {
 struct trace_field {
     const char *name, *meaning;
     enum trace_field_type type;
-    int argument; /* kind of DEF, DEFS, REF, ID, STR; row width of LIST */
+    int argument; /* kind of DEF, DEFS, REF, ID, STR; row width of LIST; of BYTES 1: a number, never text */
     uint32_t struct_offset;
 };
 struct trace_record_type {

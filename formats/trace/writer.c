@@ -27,7 +27,7 @@ enum {
     SAMPLE_LIMIT = 48,       /* one sample, encoded */
     BATCH_HEAD_LIMIT = 48,   /* SAMPLES without its data */
     EPOCH_HEAD_LIMIT = 4096, /* of the records that a recorder begins an epoch with */
-    STACKS_LIMIT = (1 << 19) - (1 << 14), /* of an epoch; its index takes 24 MiB, and twice that with one more sample */
+    STACKS_LIMIT = (1 << 18) - (1 << 13), /* of an epoch; its index takes 12 MiB, and twice that with one more sample */
     INTERNED_LIMIT_BYTES = 24 << 20,
     DEFAULT_BLOCK_BYTES = 1 << 20,
     DEFAULT_EPOCH_BYTES = 64 << 20,

@@ -119,9 +119,11 @@ static struct error *note_mismatch(struct search *s, const char *path, const str
     if (s->files->problem)
         return NULL; /* keep the problem of the first place: it is the most likely one */
     s->files->is_other = true;
-    if (id->id_kind == ELF_ID_BUILD_ID)
-        n = asprintf(&text, "build ID differs: %s has %s, the trace has %s%s", path, found.text,
-                     s->key->id_kind == ELF_ID_BUILD_ID ? "" : "none but content hash ", s->id.text);
+    if (id->id_kind == ELF_ID_BUILD_ID && s->key->id_kind == ELF_ID_BUILD_ID)
+        n = asprintf(&text, "build ID differs: %s has %s, the trace has %s", path, found.text, s->id.text);
+    else if (id->id_kind == ELF_ID_BUILD_ID)
+        n = asprintf(&text, "build ID differs: %s has %s, the trace has none but %s %s", path, found.text,
+                     elf_id_kind_text(s->key->id_kind), s->id.text);
     else if (s->key->id_kind == ELF_ID_BUILD_ID)
         n = asprintf(&text, "build ID differs: %s has none, the trace has %s", path, s->id.text);
     else /* a hash of its contents would tell readers of the summary what it holds */
@@ -207,7 +209,7 @@ static struct error *try_archives(struct search *s)
                 const struct archive_member *m = archive_files_get(a, k);
                 if (!links && is_ours(s, &m->identity))
                     TRY(use(s, m->fd, SEARCH_IN_ARCHIVE, m->name, "archive", BY_ID));
-                else if (links && s->links.debug && m->identity.id_kind == ELF_ID_CONTENT_HASH &&
+                else if (links && s->links.debug && m->identity.id_kind != ELF_ID_BUILD_ID &&
                          is_debug_of(m, s->id.text) && elf_crc_matches(m->fd, s->links.debug_crc))
                     TRY(use(s, m->fd, SEARCH_IN_ARCHIVE, m->name, "archive", BY_LINK));
             }
@@ -285,7 +287,7 @@ static struct error *try_debuginfod(struct search *s)
     char *path = NULL;
     struct error *err = NULL;
 
-    if (!d->client || s->key->id_kind != ELF_ID_BUILD_ID)
+    if (!d->client || s->key->no_servers || s->key->id_kind != ELF_ID_BUILD_ID)
         return NULL;
     for (int i = 0; i < 2 && !err; i++) {
         bool wanted = i == 0 ? !s->files->binary : !(s->debug_holds & HAS_DWARF);
@@ -309,7 +311,7 @@ static struct error *try_debuginfod(struct search *s)
 static struct error *search_places(struct search *s)
 {
     struct binaries *b = s->b;
-    bool has_build_id = s->key->id_kind == ELF_ID_BUILD_ID && s->key->build_id_len >= 2;
+    bool in_folders = s->key->build_id_len >= 2; /* a hash, too: `pycap archive` puts it there */
 
     TRY(try_archives(s));
     for (size_t i = 0; i < b->symfs.count; i++) {
@@ -319,7 +321,7 @@ static struct error *search_places(struct search *s)
             TRY(try_at(s, "symfs", BY_ID, strlen(dir), "%s%s", dir, strrchr(s->path, '/')));
             TRY(try_at(s, "symfs", BY_ID, strlen(dir), "%s%s.debug", dir, strrchr(s->path, '/')));
         }
-        if (has_build_id) {
+        if (in_folders) {
             TRY(try_build_id_folder(s, "symfs build-id folder", dir));
             char *tree;
             if (asprintf(&tree, "%s/usr/lib/debug", dir) < 0)
@@ -333,7 +335,7 @@ static struct error *search_places(struct search *s)
         TRY(try_at(s, "sysroot", BY_ID, strlen(b->sysroot), "%s%s", b->sysroot, s->path));
     if (s->path && !b->no_host)
         TRY(try_at(s, "recorded path", BY_ID, 0, "%s", s->path));
-    if (has_build_id && *b->sysroot) {
+    if (in_folders && *b->sysroot) {
         char *tree;
         if (asprintf(&tree, "%s/usr/lib/debug", b->sysroot) < 0)
             return error_no_memory();
@@ -341,10 +343,10 @@ static struct error *search_places(struct search *s)
         free(tree);
         TRY(err);
     }
-    if (has_build_id && !b->no_host)
+    if (in_folders && !b->no_host)
         TRY(try_build_id_folder(s, "build-id folder", BINARY_DEBUG_FOLDER));
     TRY(try_debuglink(s));
-    if (has_build_id && b->home && !b->no_host) {
+    if (in_folders && b->home && !b->no_host) {
         char *cache;
         if (asprintf(&cache, "%s/.debug", b->home) < 0)
             return error_no_memory();

@@ -17,6 +17,7 @@ struct binary_key {
     uint32_t id_kind;  /* enum elf_id_kind; with ELF_ID_NONE nothing is ever found */
     const char *path;  /* as recorded */
     uint64_t file_size; /* bytes, as recorded; a file of another size is never hashed */
+    bool no_servers; /* they were asked for it already, with another path */
 };
 
 /*

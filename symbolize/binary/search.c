@@ -57,8 +57,9 @@ struct error *search_identify(struct search *s, int fd, const char *path, struct
     struct error *err = elf_file_open(fd, path, NULL, &f);
     if (!err)
         err = elf_identity_of_headers(&f, out);
-    if (!err && !out->build_id_len && s->key->id_kind == ELF_ID_CONTENT_HASH && f.len_bytes == s->key->file_size &&
-        f.is_elf && search_may_compare(s, fd)) {
+    uint64_t hashed = elf_identity_hashed_bytes(s->key->id_kind, f.len_bytes);
+    if (!err && !out->build_id_len && hashed && f.len_bytes == s->key->file_size && f.is_elf &&
+        elf_take_budget(&s->b->compared_left, hashed)) {
         elf_identity_deinit(out);
         err = elf_identity_of(&f, out);
     }

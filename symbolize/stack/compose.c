@@ -128,7 +128,7 @@ static struct error *list_native(struct composer *c, struct epoch *e, const stru
         epoch_release_stack(e, t->snapshot);
         for (uint32_t i = (uint32_t)c->snapshots.frames.count; i--;) {
             struct snapshot_frame f = snapshots_frame(&c->snapshots, e, t->snapshot, i);
-            TRY(frames_native(c->frames, e, f.module, f.offset, f.return_address, &expansion));
+            TRY(frames_native(c->frames, e, f.module, f.offset, f.return_address ? TRACE_FRAME_RETURN : 0, &expansion));
             TRY(put_native(c, expansion));
         }
     }
@@ -287,6 +287,7 @@ static struct error *build(struct composer *c, const struct merge_input *in, str
     out->join_end = c->merged.join_end;
     out->no_frame = c->merged.no_frame;
     out->in_interpreter = c->merged.in_interpreter;
+    out->outermost = c->native.count ? c->native.data[0] : MODEL_NONE;
     return build_stack(c, out);
 }
 

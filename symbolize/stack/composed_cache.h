@@ -23,6 +23,7 @@ struct composed {
     uint32_t modules_first, modules_count;     /* in composer.touched: those with a frame that is shown or was hidden */
     uint32_t native_count, native_unnamed;     /* native frames that are shown; of them those without a name */
     uint32_t python_count, python_unnamed;     /* the same of Python frames */
+    uint32_t outermost;                        /* of the native frames, an expansion; MODEL_NONE: there is none */
     bool in_interpreter;                       /* as in struct merge_output */
     bool snapshot;                             /* the native stack was unwound from one */
 };

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "symbolize/stack/frame_match.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 struct error *frame_matches_init(struct frame_matches *list, const struct patterns *patterns)
@@ -37,6 +39,14 @@ static struct error *find_in_text(struct frame_match *f, struct model *m, uint32
     return NULL;
 }
 
+bool frame_match_line(const struct pattern *p, enum emit_frame_kind kind, uint32_t line)
+{
+    char text[16];
+
+    snprintf(text, sizeof text, "%" PRIu32, line);
+    return line ? pattern_finds(p, text) : kind == EMIT_PYTHON && pattern_finds(p, "unknown");
+}
+
 struct error *frame_match_find(struct frame_match *f, struct model *m, uint32_t frame, bool *matches)
 {
     if (!VEC_EXTEND_ZERO(&f->frames, (size_t)frame + 1))
@@ -51,6 +61,8 @@ struct error *frame_match_find(struct frame_match *f, struct model *m, uint32_t 
             TRY(find_in_text(f, m, shown.file, &found));
         if ((part == PATTERN_ANY_PART || part == PATTERN_MODULE) && shown.kind != EMIT_PYTHON)
             TRY(find_in_text(f, m, shown.module, &found));
+        if (part == PATTERN_LINE)
+            found = frame_match_line(f->pattern, shown.kind, shown.line);
         f->frames.data[frame] = 1 + found;
         f->found |= found;
     }

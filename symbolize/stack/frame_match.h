@@ -28,6 +28,8 @@ struct frame_matches {
     size_t count, cap;
 };
 
+/* Whether a pattern for lines finds this one; 0, "unknown", is said of Python alone: of native code it is known of little. */
+bool frame_match_line(const struct pattern *p, enum emit_frame_kind kind, uint32_t line);
 struct error *frame_matches_init(struct frame_matches *list, const struct patterns *patterns);
 void frame_matches_deinit(struct frame_matches *list);
 struct error *frame_match_find(struct frame_match *f, struct model *m, uint32_t frame, bool *matches);

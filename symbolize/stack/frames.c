@@ -6,6 +6,7 @@
 
 #include "formats/base/vec.h"
 #include "formats/cpython/code.h"
+#include "formats/cpython/version.h"
 #include "formats/elf/segment.h"
 #include "formats/emit/names.h"
 #include "symbolize/stack/builtin_modules.h"
@@ -17,7 +18,8 @@ enum { INLINE_MAX = MERGE_FUNCTIONS_MAX };
 /* The key that makes native addresses equal across processes and epochs. */
 struct native_key {
     uint64_t offset;
-    uint32_t module, path, mapping, return_address;
+    uint32_t module, path, mapping;
+    uint16_t return_address, trampoline; /* booleans, and no padding */
 };
 
 void frames_init(struct frames *f, struct model *model, struct modcache *modules)
@@ -118,6 +120,17 @@ static struct error *find_code(struct frames *f, const struct epoch *e, uint32_t
     return *out == MODEL_NONE ? error_no_memory() : NULL;
 }
 
+/*
+ * Whether the line of an instruction can be told. The last line of a table that was cut says nothing about what lies behind.
+ * Before 0.2 a frame whose instruction was not known had the offset -1, at which from 3.11 on no instruction lies.
+ */
+static bool has_line(const struct py_code *code, int64_t at, bool exact)
+{
+    if (at == EPOCH_AT_UNKNOWN || (at == -1 && py_behaviour_of(code->python_version)->lines == PY_LINES_LOCATIONS))
+        return false;
+    return at < 0 || exact || (code->line_table.form && code->line_table.len_bytes >= code->line_table.len);
+}
+
 static struct error *make_python_frame(struct frames *f, const struct epoch *e, const struct epoch_frame *from,
                                   uint32_t interpreter, uint32_t *out)
 {
@@ -140,9 +153,7 @@ static struct error *make_python_frame(struct frames *f, const struct epoch *e, 
             frame.function_end = last_line > 0 ? (uint32_t)last_line : 0;
         }
         struct py_position position = py_code_position(&code, from->at, &exact);
-        /* The last line of a table that was cut says nothing about what lies behind. */
-        bool beyond = !exact && from->at >= 0 && code.line_table.len_bytes < code.line_table.len;
-        if (position.has_line && position.line > 0 && !beyond)
+        if (has_line(&code, from->at, exact) && position.has_line && position.line > 0)
             frame.line = (uint32_t)position.line;
         if (position.has_columns && exact && position.column >= 0)
             frame.column = (uint32_t)position.column + 1;
@@ -267,6 +278,7 @@ static struct error *add_function(struct frames *f, struct expansion *x, const s
     x->merge.inner_machinery = machinery ? x->merge.inner_machinery + 1 : 0;
     x->merge.clears_frame |= name_clears_frame(s->function);
     x->merge.kept |= builtin || (at->has_loop && !at->own && function_is_of_program(s->function, s->file)) ? bit : 0;
+    x->merge.foreign |= s->function[0] && !name_is_of_api(s->function) ? bit : 0;
     x->merge.helpers |= (frame.inlined && name_is_of_header(s->function)) || name_is_call_helper(s->function) ? bit : 0;
     if (builtin && f->names_modules)
         TRY(text_of(f, builtin, strlen(builtin), &frame.builtin));
@@ -283,7 +295,7 @@ static struct error *expand(struct frames *f, const struct epoch *e, uint32_t mo
     struct expansion x = {.first = (uint32_t)f->expanded.count, .module = key->module};
     struct symbol_frame found[INLINE_MAX] = {{.function = "", .file = ""}};
     struct place at = {.key = key};
-    bool maybe_trampoline = false; /* one, or code made at run time that has no name */
+    bool nameless = false; /* code made at run time that has no name but that of a trampoline */
     uint32_t count = 1;
 
     if (key->module != FRAMES_NO_MODULE) {
@@ -297,7 +309,7 @@ static struct error *expand(struct frames *f, const struct epoch *e, uint32_t mo
         if (!limits_work(f->model->limits, 1000 + 2 * (def->segments.count + def->eval_ranges.count)))
             return error_no_memory();
         if (def->kind == TRACE_MODULE_ELF)
-            x.merge.owner = path_owner(path);
+            x.merge.owner = def->flags & TRACE_MODULE_ALL_PYTHON ? MERGE_OWNER_INTERPRETER : path_owner(path);
         at.own = x.merge.owner == MERGE_OWNER_INTERPRETER;
         at.has_loop = def->eval_ranges.count;
         x.merge.serves_caller = path_is_linker(path);
@@ -307,7 +319,7 @@ static struct error *expand(struct frames *f, const struct epoch *e, uint32_t mo
         if (modcache_get(f->modules, key->module)->kind == TRACE_MODULE_ANONYMOUS) {
             TRY(look_up_generated(f, key->module, offset, &found[0]));
             x.merge.trampoline = !strncmp(found[0].function, "py::", 4);
-            maybe_trampoline = x.merge.trampoline || !*found[0].function;
+            nameless = x.merge.trampoline || !*found[0].function;
         } else if (symbols_vaddr(symbols, offset, &vaddr) || segment_vaddr(&def->segments, offset, &vaddr)) {
             count = symbols_lookup(symbols, vaddr, found, INLINE_MAX);
         }
@@ -318,7 +330,8 @@ static struct error *expand(struct frames *f, const struct epoch *e, uint32_t mo
         TRY(add_function(f, &x, &at, &found[i]));
     x.merge.function_count = x.count;
     static_assert(FRAMES_NO_MODULE == MERGE_NO_MODULE, "one number for both");
-    x.merge.module = maybe_trampoline ? MERGE_NO_MODULE : x.module;
+    x.merge.module = nameless ? MERGE_NO_MODULE : x.module;
+    x.merge.forwards = x.merge.trampoline || (nameless && key->trampoline);
     if (!limits_take(f->model->limits, sizeof x + x.count * sizeof(struct expanded)))
         return error_no_memory();
     return VEC_PUSH(&f->expansions, x) ? NULL : error_no_memory();
@@ -344,13 +357,14 @@ static struct error *module_mapping(struct frames *f, const struct trace_module 
     return *out == MODEL_NONE ? error_no_memory() : NULL;
 }
 
-struct error *frames_native(struct frames *f, const struct epoch *e, uint32_t module, uint64_t offset,
-                            bool return_address, uint32_t *out)
+struct error *frames_native(struct frames *f, const struct epoch *e, uint32_t module, uint64_t offset, uint32_t flags,
+                            uint32_t *out)
 {
     struct native_key key = {.offset = offset,
                              .module = FRAMES_NO_MODULE,
                              .mapping = EMIT_NO_MAPPING,
-                             .return_address = return_address};
+                             .return_address = (flags & TRACE_FRAME_RETURN) != 0,
+                             .trampoline = (flags & TRACE_FRAME_TRAMPOLINE) != 0};
     bool added;
 
     if (module) {
@@ -389,7 +403,7 @@ struct error *frames_number(struct frames *f, const struct epoch *e, uint32_t id
     if (python)
         TRY(python_frame(f, e, from, interpreter, out));
     else if (from->type == TRACE_native_frame)
-        TRY(frames_native(f, e, from->ref, (uint64_t)from->at, from->flags & TRACE_FRAME_RETURN, out));
+        TRY(frames_native(f, e, from->ref, (uint64_t)from->at, from->flags, out));
     else
         TRY(kernel_frame(f, e, from, out));
     *state = (struct frame_state){.number = *out, .interpreter = interpreter};

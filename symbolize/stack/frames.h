@@ -77,9 +77,10 @@ void frames_clear(struct frames *f);
 struct error *frames_number(struct frames *f, const struct epoch *e, uint32_t id, uint32_t interpreter, uint32_t *out);
 /*
  * The expansion of an address: an offset in the file of a module of the epoch, or, with module 0, an absolute address.
+ * `flags` are those of NATIVE_FRAME.
  */
-struct error *frames_native(struct frames *f, const struct epoch *e, uint32_t module, uint64_t offset,
-                            bool return_address, uint32_t *out);
+struct error *frames_native(struct frames *f, const struct epoch *e, uint32_t module, uint64_t offset, uint32_t flags,
+                            uint32_t *out);
 /* The frame for a mark such as "[torn]". */
 struct error *frames_mark(struct frames *f, const char *mark, uint32_t *out);
 /* The model's text for a string of the epoch. */

@@ -212,6 +212,11 @@ bool name_is_call_helper(const char *function)
     return false;
 }
 
+bool name_is_of_api(const char *function)
+{
+    return begins(function, "Py") || begins(function, "_Py");
+}
+
 bool name_is_of_header(const char *function)
 {
     return begins(function, "Py_") || begins(function, "_Py");

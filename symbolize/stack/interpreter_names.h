@@ -7,8 +7,10 @@
 
 #include "symbolize/stack/merge.h"
 
-/* Whose the binary at that path is: decided by the last part of the path. */
+/* Whose the binary at that path is: decided by the last part of the path. Of an interpreter the trace says it, since 0.2. */
 enum merge_owner path_owner(const char *path);
+/* True for the name of a function of CPython's C API, or one that is meant to be no part of it. */
+bool name_is_of_api(const char *function);
 /* True for the name of a function of CPython's headers, such as Py_DECREF. */
 bool name_is_of_header(const char *function);
 /*

@@ -137,7 +137,7 @@ static void hide_joined(const struct merge_input *in, struct merge_output *out)
         uint32_t native = out->joins.data[i].native;
         if (native)
             shown[native - 1].functions = 0;
-        if (native > 1 && in->native[native - 2].module == MERGE_NO_MODULE && in->native[native - 1].module != MERGE_NO_MODULE)
+        if (native > 1 && in->native[native - 2].forwards && in->native[native - 1].module != MERGE_NO_MODULE)
             shown[native - 2].functions = 0;
     }
     for (uint32_t i = 1; i < in->native_count; i++) {
@@ -159,7 +159,7 @@ static void hide_trampolines(const struct merge_input *in, struct merge_output *
     for (uint32_t i = in->native_count; i--;) {
         const struct merge_native *n = &in->native[i];
         bool calls = i + 1 < in->native_count && n[1].eval_loop && n[1].module != MERGE_NO_MODULE;
-        if (!n->trampoline && !(n->module == MERGE_NO_MODULE && calls))
+        if (!n->trampoline && !(n->forwards && calls))
             continue;
         shown[i].functions = 0;
         if (i && n[-1].module != MERGE_NO_MODULE && n[-1].inner_machinery == n[-1].function_count)
@@ -205,6 +205,9 @@ static void hide_interpreter(const struct merge_input *in, struct merge_output *
             interpreter = true;
         } else if (n->serves_caller && interpreter) {
             shown[i].functions = 0;
+        } else if (outer != UINT32_MAX && in->native[outer].module == n->module) {
+            shown[i].functions &= n->kept | n->foreign;
+            interpreter = !shown[i].functions;
         } else {
             interpreter = hidden;
         }

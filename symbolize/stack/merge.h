@@ -20,11 +20,12 @@
  *    where they adjoin such a frame directly or through other such functions, inlined or not. They
  *    belong to the interpreter if they lie in the same module as that frame; file names do not
  *    matter. This rule hides no C function that does work of its own. With MERGE_SHOW_ALL nothing is
- *    hidden, and a run stands just inside its eval frame. A frame in memory without a file that has
- *    called the eval loop is a trampoline of -X perf (one for each code object, whose name a run shows
- *    already): it is hidden, and machinery adjoins through it where the loop is joined. So is
+ *    hidden, and a run stands just inside its eval frame. A trampoline of -X perf, known by its code or
+ *    its name, that has called the eval loop (one for each code object, whose name a run shows
+ *    already) is hidden, and machinery adjoins through it where the loop is joined. So is
  *    a trampoline that is known by its name, wherever it is, and if the loop has no run, what called
  *    the trampoline; so the rest looks as without -X perf. Only samples without Python keep them.
+ *    Other code in memory without a file stays, whatever it has called.
  * 3. A run without a native frame (the join says why) stands above the native frames that it may
  *    have called: at the outer end of the gap between its neighbours that are joined, and so above
  *    the whole native stack when no run is. Rules 1 to 7 leave native eval frames without a run
@@ -51,7 +52,8 @@
  * 9. Where the eval loop lies in a program that has other things to do as well (an editor, a server), only its
  *    activations are hidden, and the frames of that binary between two of them, unless debug information or their
  *    names tell that they are the program's own (function_is_of_program()) or a built-in module's. What called the
- *    outermost, and what the innermost called, may be the program's own work.
+ *    outermost may be the program's own work. So may what the innermost called where it has a name (merge_native.foreign);
+ *    what has none, or one of the C API, is hidden.
  * 10. The C library's frames at the thread's start are hidden if nothing but frames of the interpreter's own binary
  *    stands outside of them, and such a frame just inside: they lead to Python and nowhere else. The root must be
  *    known, by the native stack or by a Python stack that is whole and whose outermost run is joined.
@@ -78,10 +80,10 @@ enum merge_interpreter {
     MERGE_SHOW_ALL,
 };
 
-/* Whose a binary is, as far as its name tells. */
+/* Whose a binary is, as far as the trace says, or its name tells. */
 enum merge_owner {
     MERGE_OWNER_OTHER,
-    MERGE_OWNER_INTERPRETER, /* there is nothing but Python in it: python3.12, libpython3.12.so.1.0 */
+    MERGE_OWNER_INTERPRETER, /* there is nothing but Python in it, whatever it is called */
     MERGE_OWNER_C_LIBRARY,   /* libc, libpthread or the dynamic linker: where threads start */
 };
 
@@ -94,10 +96,12 @@ struct merge_native {
     uint32_t outer_machinery, inner_machinery; /* functions at either end that are call machinery by name */
     uint64_t kept;        /* bit n: function n, from the outermost, is work of a built-in module such as time or gc, or of
                              the program that the interpreter is a part of: it stays in view */
+    uint64_t foreign;     /* bit n: function n has a name, and one that is none of the C API's */
     enum merge_owner owner;
     bool eval_loop;       /* its address lies in the interpreter's eval loop */
     bool switches_stacks; /* a function of greenlet, which runs Python on stacks of its own */
     bool trampoline;      /* its name says that it is a trampoline of -X perf */
+    bool forwards;        /* the same, or its code says so */
     bool clears_frame;    /* its name says that it clears a Python frame at the end of a call */
     bool serves_caller;   /* called without the caller's doing: to reach thread-local variables, to bind a symbol */
     uint64_t helpers;     /* bit n: function n is one of CPython's headers, which the compiler inlined here, or only passes

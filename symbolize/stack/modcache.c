@@ -11,6 +11,8 @@
 #include "formats/base/vec.h"
 #include "formats/elf/identity.h"
 
+enum { SEARCHED_MODULES_MAX = 4096 }; /* real traces have some hundreds */
+
 struct modcache {
     struct binaries *binaries;
     struct limits *limits;
@@ -59,6 +61,42 @@ void modcache_destroy(struct modcache *c)
     free(c);
 }
 
+static bool is_place(const struct modcache_entry *m, const char *path)
+{
+    uint32_t i = 0;
+
+    while (i < m->place_count && strcmp(m->places[i], path) != 0)
+        i++;
+    return i < m->place_count;
+}
+
+/* False: out of memory. */
+static bool add_place(struct modcache *c, struct modcache_entry *m, const char *path)
+{
+    if (m->place_count == MODCACHE_PLACES_MAX || is_place(m, path))
+        return true;
+    const char *copy = arena_strndup(&c->arena, path, strlen(path));
+    if (copy)
+        m->places[m->place_count++] = copy;
+    return copy != NULL;
+}
+
+/* What else the epoch calls a new entry: frames that are met first are named as well then. False: out of memory. */
+static bool add_places(struct modcache *c, const struct epoch *e, struct modcache_entry *m)
+{
+    bool ok = add_place(c, m, m->path);
+
+    if (!m->build_id_len || m->kind != TRACE_MODULE_ELF || e->modules.count > SEARCHED_MODULES_MAX)
+        return ok;
+    for (size_t i = 1; ok && i < e->modules.count; i++) {
+        const struct trace_module *other = &e->modules.data[i].def;
+        if (other->kind == m->kind && other->id_kind == m->id_kind && other->build_id.len_bytes == m->build_id_len &&
+            !memcmp(other->build_id.data, m->build_id, m->build_id_len))
+            ok = add_place(c, m, epoch_text(e, other->path));
+    }
+    return ok;
+}
+
 struct error *modcache_index(struct modcache *c, const struct epoch *e, uint32_t module, uint32_t *index)
 {
     const struct epoch_module *m = &e->modules.data[module];
@@ -82,7 +120,7 @@ struct error *modcache_index(struct modcache *c, const struct epoch *e, uint32_t
     if (*index == INTERN_NONE)
         return error_no_memory();
     if (!added)
-        return NULL;
+        return add_place(c, c->entries.data[*index], path) ? NULL : error_no_memory();
 
     struct modcache_entry *entry = arena_calloc(&c->arena, 1, sizeof *entry);
     if (!entry)
@@ -103,7 +141,7 @@ struct error *modcache_index(struct modcache *c, const struct epoch *e, uint32_t
         entry->image = arena_dup(&c->arena, m->image.data, entry->image_len);
     }
     if (!entry->path || (has_id && !entry->build_id) || (entry->image_len && !entry->image) ||
-        !VEC_PUSH(&c->entries, entry))
+        !VEC_PUSH(&c->entries, entry) || !add_places(c, e, entry))
         return error_no_memory();
     return NULL;
 }
@@ -119,7 +157,7 @@ struct modcache_entry *modcache_get(struct modcache *c, uint32_t index)
 }
 
 static_assert((int)ELF_ID_NONE == TRACE_ID_NONE && (int)ELF_ID_BUILD_ID == TRACE_ID_BUILD_ID &&
-                  (int)ELF_ID_CONTENT_HASH == TRACE_ID_CONTENT_HASH,
+                  (int)ELF_ID_CONTENT_HASH == TRACE_ID_CONTENT_HASH && (int)ELF_ID_PARTS_HASH == TRACE_ID_PARTS_HASH,
               "a module's kind of id is looked for as it is");
 
 /* If a file cannot be read, its module has no names; only running out of memory is an error. */
@@ -135,27 +173,35 @@ static struct error *note(struct modcache_entry *m, struct error *err)
 
 static struct error *look_up(struct modcache *c, struct modcache_entry *m)
 {
-    struct binary_key key = {
-        .build_id = m->build_id, .build_id_len = m->build_id_len, .id_kind = m->id_kind, .path = m->path,
-        .file_size = m->file_size};
-
-    if (m->looked_up)
-        return NULL;
-    m->looked_up = true;
-    return note(m, binaries_find(c->binaries, &key, &m->files));
+    for (; m->looked_at < m->place_count && !m->files.binary; m->looked_at++) {
+        const struct binary_key key = {
+            .build_id = m->build_id, .build_id_len = m->build_id_len, .id_kind = m->id_kind, .path = m->places[m->looked_at],
+            .file_size = m->file_size, .no_servers = m->looked_at};
+        struct binary_files found;
+        TRY(note(m, binaries_find(c->binaries, &key, &found)));
+        if (found.binary || !m->looked_at) {
+            binary_files_deinit(&m->files);
+            m->files = found;
+            symbols_close(m->symbols); /* of what was found before */
+            m->symbols = NULL;
+        } else { /* the problem of the first place stays */
+            binary_files_deinit(&found);
+        }
+    }
+    return NULL;
 }
 
 struct error *modcache_symbols(struct modcache *c, uint32_t index, struct symbols **out)
 {
     struct modcache_entry *m = c->entries.data[index];
 
+    if (m->kind == TRACE_MODULE_ELF && !m->image_len)
+        TRY(look_up(c, m));
     if (!m->symbols) {
         if (m->image_len)
             TRY(note(m, symbols_open_memory(m->image, m->image_len, &m->symbols)));
-        else if (m->kind == TRACE_MODULE_ELF) {
-            TRY(look_up(c, m));
+        else if (m->kind == TRACE_MODULE_ELF)
             TRY(note(m, symbols_open(&m->files, &m->symbols)));
-        }
         if (!m->symbols) {
             struct binary_files none = {0};
             TRY(symbols_open(&none, &m->symbols));

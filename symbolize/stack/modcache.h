@@ -2,7 +2,8 @@
 /*
  * The binaries that traces refer to. Each is found and opened once, however many epochs,
  * processes and paths it appears in. Binaries are identified by their build ID; one
- * without a build ID by its path, and an image in memory by its contents.
+ * without a build ID by its path, and an image in memory by its contents. Paths with one build ID are places of one
+ * binary, which is looked for at each until it is found.
  */
 #ifndef SYMBOLIZE_STACK_MODCACHE_H
 #define SYMBOLIZE_STACK_MODCACHE_H
@@ -18,16 +19,20 @@
 #include "symbolize/binary/symbols.h"
 #include "symbolize/unwind/unwind.h"
 
+enum { MODCACHE_PLACES_MAX = 16 };
+
 struct modcache_entry {
     uint32_t kind, id_kind; /* enum trace_module_kind, enum trace_id_kind */
     const uint8_t *build_id;
     uint32_t build_id_len;
     const char *path; /* the first one it was recorded under */
+    const char *places[MODCACHE_PLACES_MAX]; /* all of them, that one first */
+    uint32_t place_count;
     uint64_t file_size; /* as recorded */
     const uint8_t *image;
     uint64_t image_len;
     /* The result of the lookup. */
-    bool looked_up;
+    uint32_t looked_at; /* places: until the binary is found */
     struct binary_files files;
     char *trouble; /* why a file that was found cannot be used, or NULL */
     uint64_t perf_map_names; /* lines that were read of its table of symbols */
@@ -49,7 +54,7 @@ uint32_t modcache_count(const struct modcache *c);
 struct modcache_entry *modcache_get(struct modcache *c, uint32_t index);
 /*
  * The symbols of a module, opened at the first call. A module without symbols gets an empty struct. A broken file
- * is not an error; entry->trouble says what is wrong.
+ * is not an error; entry->trouble says what is wrong. They stay until the next call for this module, or of modcache_unwind().
  */
 struct error *modcache_symbols(struct modcache *c, uint32_t index, struct symbols **out);
 /*

@@ -43,6 +43,7 @@ struct resolver {
     struct model model;
     struct modcache *modules;
     struct resolver_stats stats;
+    struct end_places native_ends;
     uint32_t file_number;
     bool reads_once; /* the current file cannot be read again: use its tables of symbols as they come */
 
@@ -128,6 +129,11 @@ const struct emit_model *resolver_model(const struct resolver *r)
 const struct resolver_stats *resolver_stats(const struct resolver *r)
 {
     return &r->stats;
+}
+
+const struct end_places *resolver_native_ends(const struct resolver *r)
+{
+    return &r->native_ends;
 }
 
 struct modcache *resolver_modules(const struct resolver *r)
@@ -434,6 +440,15 @@ static void count_end(struct resolver_ends *ends, uint32_t end, uint64_t samples
     ends->count[end < LOSS_LIMIT ? end : LOSS_LIMIT] += samples;
 }
 
+static void count_place(struct resolver *r, const struct composed *state, uint64_t samples)
+{
+    if (state->native_end == LOSS_complete || state->outermost == MODEL_NONE)
+        return;
+    const struct expansion *x = &r->frames.expansions.data[state->outermost];
+    const struct emit_frame *frame = &r->model.view.frames[r->frames.expanded.data[x->first].frame];
+    end_places_add(&r->native_ends, state->native_end, frame->module, frame->function, samples);
+}
+
 void resolver_end_epoch(struct resolver *r)
 {
     for (size_t i = 0; i < r->tuple_states.count; i++) {
@@ -462,6 +477,7 @@ void resolver_end_epoch(struct resolver *r)
             r->stats.no_frame[k] += state->no_frame >> k & 1 ? samples : 0;
         count_end(&r->stats.python, state->python_end, samples);
         count_end(&r->stats.native, state->native_end, samples);
+        count_place(r, state, samples);
         count_end(&r->stats.join, state->join_end, samples);
     }
     frames_clear(&r->frames);

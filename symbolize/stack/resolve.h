@@ -20,6 +20,7 @@
 #include "formats/trace/trace.h"
 #include "symbolize/trace/epoch.h"
 #include "symbolize/trace/input.h"
+#include "symbolize/stack/end_places.h"
 #include "symbolize/stack/merge.h"
 #include "symbolize/stack/modcache.h"
 #include "symbolize/stack/stack_map.h"
@@ -79,6 +80,8 @@ struct error *resolver_thread_state(struct resolver *r, const struct epoch *e, c
 const struct stack_map *resolver_stack_map(const struct resolver *r);
 /* Complete for the epochs that have ended. */
 const struct resolver_stats *resolver_stats(const struct resolver *r);
+/* Where native stacks ended that are not whole; likewise. */
+const struct end_places *resolver_native_ends(const struct resolver *r);
 struct modcache *resolver_modules(const struct resolver *r);
 
 #endif

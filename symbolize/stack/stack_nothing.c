@@ -143,7 +143,8 @@ static bool matches_somewhere(const struct model *m, const struct pattern *p)
             return true;
         if (((any || part == PATTERN_FUNCTION) && pattern_finds(p, f->function)) ||
             ((any || part == PATTERN_FILE) && pattern_finds(p, f->file)) ||
-            ((any || part == PATTERN_MODULE) && f->kind != EMIT_PYTHON && pattern_finds(p, f->module)))
+            ((any || part == PATTERN_MODULE) && f->kind != EMIT_PYTHON && pattern_finds(p, f->module)) ||
+            (part == PATTERN_LINE && frame_match_line(p, f->kind, f->line)))
             return true;
     }
     return false;
@@ -174,7 +175,8 @@ static const char *part_name(const struct pattern *p)
     static const char *const names[] = {[PATTERN_ANY_PART] = "function, file or module",
                                         [PATTERN_FUNCTION] = "function",
                                         [PATTERN_FILE] = "file",
-                                        [PATTERN_MODULE] = "module"};
+                                        [PATTERN_MODULE] = "module",
+                                        [PATTERN_LINE] = "line"};
 
     return names[pattern_part(p)];
 }

@@ -263,6 +263,33 @@ static struct error *put_losses(struct writer *w)
     return NULL;
 }
 
+/* Native stacks that are not whole, by why, and where most of these end. */
+static struct error *put_cut_stacks(struct writer *w)
+{
+    const struct resolver_stats *stats = resolver_stats(w->resolver);
+
+    begin_list(w, "native_stacks_cut");
+    for (uint32_t i = LOSS_complete + 1; i < LOSS_LIMIT; i++) {
+        struct buf module = {0}, function = {0};
+        uint64_t samples;
+        if (!stats->native.count[i] || trace_loss_class(i) == LOSS_CLASS_expected)
+            continue;
+        const struct end_place *most = end_places_most(resolver_native_ends(w->resolver), i, &samples);
+        printable_put(&module, most ? most->module : "");
+        printable_put(&function, most ? most->function : "");
+        struct error *err = module.bad || function.bad
+                                ? error_no_memory()
+                                : put_row(w, json_pack("{s:s,s:I,s:s,s:s,s:I}", "loss", trace_loss_name(i), "samples",
+                                                       number(stats->native.count[i]), "module", buf_cstr(&module), "function",
+                                                       buf_cstr(&function), "samples_there", number(samples)));
+        buf_deinit(&module);
+        buf_deinit(&function);
+        TRY(err);
+    }
+    end_list(w);
+    return NULL;
+}
+
 static struct error *put_processes(struct writer *w, const struct process_list *list)
 {
     char version[32];
@@ -333,6 +360,7 @@ struct error *summary_json_print(struct summary *s, const struct resolver *r, co
     TRY(put_thread_times(&w));
     TRY(put_memory(&w));
     TRY(put_losses(&w));
+    TRY(put_cut_stacks(&w));
     TRY(processes_list(s, r, &processes));
     struct error *err = put_processes(&w, &processes);
     if (!err)

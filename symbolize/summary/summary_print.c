@@ -12,6 +12,7 @@
 #include "formats/base/printable.h"
 #include "formats/base/size_text.h"
 #include "formats/base/sort.h"
+#include "formats/elf/identity.h"
 #include "formats/elf/machine.h"
 #include "symbolize/summary/memory_table.h"
 #include "symbolize/summary/processes.h"
@@ -247,21 +248,32 @@ static struct error *print_labels(const struct summary *s, FILE *out)
     return NULL;
 }
 
-static void print_ends(const char *title, const struct resolver_ends *ends, FILE *out)
+/* `places`: where they ended; NULL: not known. */
+static struct error *print_ends(const char *title, const struct resolver_ends *ends, const struct end_places *places, FILE *out)
 {
     uint64_t total = ends_total(ends);
+    struct buf line = {0};
     struct number n;
 
     if (!total)
-        return;
+        return NULL;
     fprintf(out, "  %-46s%7.2f %%%12s\n", title, percent(ends->count[LOSS_complete], total),
             grouped(ends->count[LOSS_complete], &n));
     for (uint32_t i = LOSS_complete + 1; i <= LOSS_LIMIT; i++) {
         const char *name = i < LOSS_LIMIT ? trace_loss_name(i) : "for a reason unknown to this version";
-        if (ends->count[i])
-            fprintf(out, "    %-44s%7.2f %%%12s\n", name ? name : "?", percent(ends->count[i], total),
-                    grouped(ends->count[i], &n));
+        if (!ends->count[i])
+            continue;
+        buf_printf(&line, "    %-44s%7.2f %%%12s", name ? name : "?", percent(ends->count[i], total),
+                   grouped(ends->count[i], &n));
+        if (places)
+            end_places_put(places, i, ends->count[i], &line);
+        buf_put_str(&line, "\n");
     }
+    struct error *err = line.bad ? error_no_memory() : NULL;
+    if (!err)
+        fputs(buf_cstr(&line), out);
+    buf_deinit(&line);
+    return err;
 }
 
 /* Activations of the eval loop that no Python frame stands for. */
@@ -294,20 +306,20 @@ static void forget_untaken(struct resolver_ends *ends)
     }
 }
 
-static void print_completeness(const struct summary *s, const struct resolver *r, FILE *out)
+static struct error *print_completeness(const struct summary *s, const struct resolver *r, FILE *out)
 {
     const struct resolver_stats *stats = resolver_stats(r);
     struct resolver_ends python = stats->python, native = stats->native;
     struct number n;
 
     if (!stats->sample_count)
-        return;
+        return NULL;
     fprintf(out, "Completeness, as shares of samples\n");
     forget_untaken(&python);
     forget_untaken(&native);
-    print_ends("Python stacks that reached their root", &python, out);
-    print_ends("native stacks that reached the thread's start", &native, out);
-    print_ends("joins of Python runs with native frames", &stats->join, out);
+    TRY(print_ends("Python stacks that reached their root", &python, NULL, out));
+    TRY(print_ends("native stacks that reached the thread's start", &native, resolver_native_ends(r), out));
+    TRY(print_ends("joins of Python runs with native frames", &stats->join, NULL, out));
     print_no_frame(stats, out);
     if (stats->snapshot_count)
         fprintf(out, "  %-46s%9s%12s\n", "unwound from snapshots", "", grouped(stats->snapshot_count, &n));
@@ -317,6 +329,7 @@ static void print_completeness(const struct summary *s, const struct resolver *r
     if (s->late_count)
         fprintf(out, "  %-46s%9s%12s\n", "samples out of order, moved", "", grouped(s->late_count, &n));
     fprintf(out, "\n");
+    return NULL;
 }
 
 static int compare_losses(const void *a, const void *b)
@@ -424,8 +437,7 @@ static void describe_module(const struct modcache_entry *m, struct buf *line)
         return;
     }
     if (m->build_id_len) {
-        buf_put_str(line, m->id_kind == TRACE_ID_CONTENT_HASH ? "\n      content hash " : "\n      build ID ");
-        buf_put_str(line, hex_of(m->build_id, m->build_id_len).text);
+        buf_printf(line, "\n      %s %s", elf_id_kind_text(m->id_kind), hex_of(m->build_id, m->build_id_len).text);
     } else {
         buf_put_str(line, "\n      no build ID");
     }
@@ -487,7 +499,7 @@ static struct error *print_details(struct summary *s, const struct resolver *r, 
     TRY(threads_print(s, r, true, out));
     TRY(thread_waits_print(s, r, true, out));
     TRY(print_labels(s, out));
-    print_completeness(s, r, out);
+    TRY(print_completeness(s, r, out));
     TRY(print_losses(s, out));
     TRY(print_process_losses(s, out));
     return print_modules(r, out);

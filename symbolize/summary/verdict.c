@@ -311,7 +311,9 @@ static struct error *put_lost(struct verdict *v)
     return put_losses(v, facts, "Missing");
 }
 
-static void put_ends(struct verdict *v, const char *one, const char *many, const struct resolver_ends *ends)
+/* `places`: where they ended; NULL: not known. */
+static void put_ends(struct verdict *v, const char *one, const char *many, const struct resolver_ends *ends,
+                     const struct end_places *places)
 {
     struct number n;
 
@@ -320,6 +322,8 @@ static void put_ends(struct verdict *v, const char *one, const char *many, const
         if (!ends->count[i] || class == LOSS_CLASS_expected || class == LOSS_CLASS_no_python)
             continue;
         buf_printf(&v->line, "%s cut: %s", counted(ends->count[i], one, many, &n), trace_loss_meaning(i));
+        if (places)
+            end_places_put(places, i, ends->count[i], &v->line);
         put_line(v, "");
     }
 }
@@ -347,8 +351,8 @@ static void put_stacks(struct verdict *v)
     if (!v->line.len_bytes)
         return;
     put_line(v, "Stacks");
-    put_ends(v, "Python stack", "Python stacks", &stats->python);
-    put_ends(v, "native stack", "native stacks", &stats->native);
+    put_ends(v, "Python stack", "Python stacks", &stats->python, NULL);
+    put_ends(v, "native stack", "native stacks", &stats->native, resolver_native_ends(v->resolver));
 }
 
 /* The whole path has no room in a line where it is long: its end tells more than its beginning. */

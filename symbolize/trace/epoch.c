@@ -120,7 +120,7 @@ static bool load_code(struct epoch *e, struct trace_code code)
 
 static bool load_module(struct epoch *e, struct trace_module module)
 {
-    return keep_bytes(e, &module.build_id) && keep_list(e, &module.segments, 5) &&
+    return keep_bytes(e, &module.build_id) && keep_bytes(e, &module.htlhash) && keep_list(e, &module.segments, 5) &&
            keep_list(e, &module.eval_ranges, 2) && VEC_PUSH(&e->modules, ((struct epoch_module){.def = module}));
 }
 
@@ -148,7 +148,9 @@ static bool load_mapping(struct epoch *e, const struct trace_mapping *m)
         .address = m->address, .file_offset = m->file_offset, .module = m->module, .protection = m->protection};
     if (__builtin_add_overflow(m->address, m->length, &change.mapping.end))
         return true;
-    if (!process->interpreter && m->change == TRACE_MAPPING_MAPPED && e->modules.data[m->module].def.eval_ranges.count)
+    /* Before 0.2 the first one. */
+    if (m->change == TRACE_MAPPING_MAPPED && e->modules.data[m->module].def.eval_ranges.count &&
+        (!process->interpreter || m->flags & TRACE_MAPPING_INTERPRETER))
         process->interpreter = m->module;
     return address_space_add(&process->mappings, &change);
 }
@@ -307,7 +309,8 @@ static bool load(struct epoch *e, const struct trace_record *rec)
     case TRACE_code:
         return load_code(e, rec->code);
     case TRACE_python_frame:
-        return load_frame(e, rec->type, rec->python_frame.flags, rec->python_frame.code, rec->python_frame.offset);
+        return load_frame(e, rec->type, rec->python_frame.flags, rec->python_frame.code,
+                          rec->python_frame.flags & TRACE_FRAME_LINE_UNKNOWN ? EPOCH_AT_UNKNOWN : rec->python_frame.offset);
     case TRACE_native_frame:
         return load_frame(e, rec->type, rec->native_frame.flags, rec->native_frame.module,
                           (int64_t)rec->native_frame.offset);

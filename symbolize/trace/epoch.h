@@ -52,11 +52,12 @@ struct epoch_module {
 };
 
 /* Any kind of frame. */
+#define EPOCH_AT_UNKNOWN INT64_MIN
 struct epoch_frame {
     uint8_t type; /* TRACE_python_frame, TRACE_native_frame or TRACE_kernel_frame */
     uint8_t flags;
     uint32_t ref; /* code, module or kernel symbol */
-    int64_t at;   /* Python: offset in the bytecode; native: file offset or address; kernel: address */
+    int64_t at;   /* Python: offset in the bytecode, or EPOCH_AT_UNKNOWN; native: file offset or address; kernel: address */
 };
 
 struct epoch_stack {

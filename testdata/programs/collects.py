@@ -13,21 +13,22 @@ def warm():
 
 
 def spin():
-    while time.time() < end:
+    while not done:
         sum(range(1000))
 
 
 def collect():
-    while time.time() < end:
+    for _ in range(int(sys.argv[1])):
         gc.collect()
 
 
 while not os.path.exists(sys.argv[2]):
     warm()
-end = time.time() + float(sys.argv[1])
+done = False
 threads = [threading.Thread(target=spin) for i in range(3)]
 for thread in threads:
     thread.start()
 collect()
+done = True
 for thread in threads:
     thread.join()

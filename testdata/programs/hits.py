@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes system calls whose number and sizes it knows, in THREADS threads at once, when the file GATE is there; until then it
-runs warm(), which makes none of them. Prints as JSON, by function, how many calls it made and how many bytes they wrote.
+runs warm(), which makes none of them. Prints as JSON, by function, how many calls it made, how many bytes they wrote, and
+how many the largest.
 
 In each thread opens() opens N files, writes_small() and writes_large() write N times to /dev/null, forks() forks N / 50 times,
 and spins() runs for a little longer than the others together.
@@ -18,11 +19,12 @@ told = {}
 lock = threading.Lock()
 
 
-def tell(function, calls, size=0):
+def tell(function, calls, size=0, largest=0):
     with lock:
-        row = told.setdefault(function, {"calls": 0, "bytes": 0})
+        row = told.setdefault(function, {"calls": 0, "bytes": 0, "largest": 0})
         row["calls"] += calls
         row["bytes"] += size
+        row["largest"] = max(row["largest"], largest)
 
 
 def opens(count):
@@ -35,14 +37,14 @@ def writes_small(count):
     size = 0
     for i in range(count):
         size += os.write(null, b"x" * (i % 100))
-    tell("writes_small", count, size)
+    tell("writes_small", count, size, 99)
 
 
 def writes_large(count):
     size = 0
     for i in range(count):
         size += os.write(null, b"x" * (10000 + i))
-    tell("writes_large", count, size)
+    tell("writes_large", count, size, 10000 + count - 1)
 
 
 def forks(count):

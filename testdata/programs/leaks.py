@@ -87,7 +87,7 @@ def churn():
 def warm(gate):
     while not os.path.exists(gate):
         churn()
-        time.sleep(0.002)
+        time.sleep(0.02)
 
 
 def work(kinds, size, seconds, rounds):

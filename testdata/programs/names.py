@@ -50,6 +50,7 @@ def warm():
 warm()
 while len(sys.argv) > 2 and not os.path.exists(sys.argv[2]):
     warm()
+    time.sleep(0.1)
 for n, text in enumerate(NAMES):
     path = u"/no %s.py" % text
     if sys.version_info[0] > 2:

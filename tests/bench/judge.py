@@ -30,7 +30,7 @@ def outer_parts(*names):
 JSON = "(;(dumps|loads|encode|decode|raw_decode|scan_once|default|__init__|(_?iterencode|floatstr|_make_iterencode)" \
        "(_list|_dict)?))*"
 # Below <module> and main, and those of other threads.
-CHAINS = {workload: "<module>;main" + chain for workload, chain in {
+CHAINS = {workload: "<module>;main(;<listcomp>)?(;timed)?" + chain for workload, chain in {
     "recursion": outer_parts("recursion", *RECURSE),
     "json": "(;json_round" + JSON + ")?",
     "sort": outer_parts("sort_callbacks", "sort_key"),

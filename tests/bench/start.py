@@ -61,14 +61,14 @@ def start_once(program, workload, directory, options):
     path = f"{directory}/start.bin"
     with contextlib.suppress(FileNotFoundError):
         os.remove(path)
-    print(f"run {round(2.5 / 0.05)} {workload.units}", file=workload.process.stdin, flush=True)
+    print(f"until {workload.units}", file=workload.process.stdin, flush=True)
     time.sleep(0.2)
     called = time.monotonic()
     recorder = subprocess.Popen([program, "record", "-q", "-F", "999", "-d", "1", "-o", path, *options], stdin=subprocess.DEVNULL)
     _, status, usage = os.wait4(recorder.pid, 0)
     recorder.returncode = os.waitstatus_to_exitcode(status)
     ended = time.monotonic()
-    workload.process.stdout.readline()
+    workload.order("enough")
     if recorder.returncode:
         fail(f"{program} ended with {recorder.returncode}")
     return first_sample_s(path) - called, usage.ru_utime + usage.ru_stime, ended - called

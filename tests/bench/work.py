@@ -2,13 +2,15 @@
 """Workloads of the benchmark. usage: work.py NAME
 
 Prints "ready", then obeys lines on stdin. "run CHUNKS UNITS" does that many chunks of that many units of work and
-prints, as JSON, when it began and ended (CLOCK_MONOTONIC) and each chunk's wall and CPU seconds. "warm SECONDS" reads
-/dev/zero for so long. One process serves all runs, so that memory layout and caches are the same.
+prints, as JSON, when it began and ended (CLOCK_MONOTONIC) and each chunk's wall and CPU seconds. "until UNITS" does chunks
+of that many until the next line, and prints then. "warm SECONDS" reads /dev/zero for so long. One process serves all runs, so
+that memory layout and caches are the same.
 
 It runs on Python 3.6 and later, with the standard library only.
 """
 import functools
 import json
+import select
 import sys
 import threading
 import time
@@ -140,6 +142,12 @@ WORK = {"recursion": recursion, "json": json_round, "sort": sort_callbacks, "zli
         "threads64": threads64, "mixed": mixed, "towers": towers}
 
 
+def timed(work, units):
+    wall, cpu = time.perf_counter(), time.process_time()
+    work(units)
+    return time.perf_counter() - wall, time.process_time() - cpu
+
+
 def main():
     work = WORK[sys.argv[1]]
     work(1)
@@ -149,11 +157,12 @@ def main():
         chunks, start = [], time.monotonic()
         if words[0] == "warm":
             read_zeros(float(words[1]))
+        elif words[0] == "until":
+            while not select.select([sys.stdin], [], [], 0)[0]:
+                chunks.append(timed(work, int(words[1])))
+            sys.stdin.readline()
         else:
-            for _ in range(int(words[1])):
-                wall, cpu = time.perf_counter(), time.process_time()
-                work(int(words[2]))
-                chunks.append((time.perf_counter() - wall, time.process_time() - cpu))
+            chunks = [timed(work, int(words[2])) for _ in range(int(words[1]))]
         print(json.dumps({"start": start, "end": time.monotonic(), "chunks": chunks}), flush=True)
 
 

@@ -8,14 +8,14 @@ seeds=$build/seeds
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 rm -rf "$seeds"
-for target in trace eh_frame image linetable maps native_unwind archive perf_map strip output program source command_note event baseline profile state labels store_answer tasks when job_text pysym; do
+for target in trace eh_frame image identity linetable maps native_unwind archive perf_map strip output program source command_note event baseline profile state labels store_answer tasks when job_text pysym; do
     mkdir -p "$seeds/fuzz_$target"
 done
 
 # Traces of every kind that the maker knows.
 "$build/tools/make_trace" "$seeds/fuzz_trace/plain" samples=20 >/dev/null
 "$build/tools/make_trace" "$seeds/fuzz_trace/all" samples=60 processes=2 threads=4 cpus=2 epoch_samples=20 second_event=5 \
-    torn=3 unjoined=4 gil=1 losses=3 sources=9 labels=3 >/dev/null
+    torn=3 unjoined=4 cut=5 gil=1 losses=3 sources=9 labels=3 >/dev/null
 "$build/tools/make_trace" "$seeds/fuzz_trace/gil" samples=20 stacks=2 depth=2 gil=1 gil_waits=4 >/dev/null
 "$build/tools/make_trace" "$seeds/fuzz_trace/events" samples=10 stacks=2 depth=2 events=3 task_waits=3 >/dev/null
 "$build/tools/make_trace" "$seeds/fuzz_trace/sources" samples=20 processes=2 sources=9 >/dev/null
@@ -120,7 +120,16 @@ printf '\000\000\200' | dd of="$work/sections" bs=1 seek=$((first + 32)) conv=no
 for name in plain noheader debug debug-gz debug-zgnu stripped sections; do
     cp "$work/$name" "$seeds/fuzz_eh_frame/$name"
     cp "$work/$name" "$seeds/fuzz_image/$name"
+    cp "$work/$name" "$seeds/fuzz_identity/$name"
 done
+# A CPython of which no symbol is left.
+cat >"$work/host.c" <<'END'
+__attribute__((section(".PyRuntime"))) long runtime[100] = {1};
+const char tag[] = "cpython-311", version[] = "3.11.2";
+struct { long object[3]; const char *name; long basic, item; } code = {{1}, "code", 184, 2}, text = {{1}, "str", 80, 0};
+int main(void) { return (int)runtime[0]; }
+END
+cc -O1 -pie -fPIE -s -o "$seeds/fuzz_image/host" "$work/host.c"
 objcopy -O binary --only-section=.eh_frame "$work/placed" "$seeds/fuzz_eh_frame/placed.eh_frame"
 objcopy -O binary --only-section=.debug_frame --set-section-flags .debug_frame=alloc "$work/debug" "$seeds/fuzz_eh_frame/debug.debug_frame"
 

@@ -245,7 +245,7 @@ def swapped(pycap, pysym, scene):
     def outputs_to(name):
         out = theirs / name
         record = [pycap, "record", "-q", "-d", "0.2", "-o"]
-        for i in range(12 if name == "x" else 1):
+        for i in range(6 if name == "x" else 1):
             for command in ([*record, out / f"a{i}.bin"], [*record, out / "b-%t.bin", "--rotate", "0.1", "--keep", "1"],
                             [*record, scene.top / "c.bin", "--status", out / "c.prom"],
                             [*record, scene.top / "d.bin", "--archive", out / f"d{i}.tar"],

@@ -10,6 +10,9 @@ Without words it leaves out those that differ from others only by how a session 
 usage: run.py PYCAP PYSYM PROGRAMS [WORD...]     PROGRAMS: folder of the compiled attack programs.
                                                  WORD: only groups and attacks with that in their name
 """
+import concurrent.futures
+import contextlib
+import io
 import os
 import pathlib
 import subprocess
@@ -56,17 +59,27 @@ def attack_beside(pycap, pysym, programs, group, attacks):
     return faults, skipped
 
 
-def check_each(pycap, pysym, programs, words, counts):
-    for name, check in (*held.CHECKS, *flight.CHECKS, *files.CHECKS):
-        if words and not any(word in name for word in words):
-            continue
-        began = time.monotonic()
+def check_one(check, pycap, pysym, programs):
+    """What it printed, its faults, and the seconds that it took."""
+    began = time.monotonic()
+    with contextlib.redirect_stdout(io.StringIO()) as said:
         faults = files.run(check, pycap, pysym, programs)
-        print(f"  {'FAILED ' if faults else 'ok     '} {name}; {time.monotonic() - began:.1f} s", flush=True)
-        for fault in faults:
-            print(f"          {fault}", flush=True)
-        counts.failed += bool(faults)
-        counts.passed += not faults
+    return said.getvalue(), faults, time.monotonic() - began
+
+
+def check_each(pycap, pysym, programs, words, counts):
+    """Those of the recorder one after the other, and beside them those of pysym."""
+    with concurrent.futures.ProcessPoolExecutor(1) as of_pycap, concurrent.futures.ProcessPoolExecutor(1) as of_pysym:
+        runs = [(name, lane.submit(check_one, check, pycap, pysym, programs))
+                for lane, checks in ((of_pycap, (*held.CHECKS, *flight.CHECKS)), (of_pysym, files.CHECKS))
+                for name, check in checks if not words or any(word in name for word in words)]
+        for name, run in runs:
+            said, faults, seconds = run.result()
+            print(f"{said}  {'FAILED ' if faults else 'ok     '} {name}; {seconds:.1f} s", flush=True)
+            for fault in faults:
+                print(f"          {fault}", flush=True)
+            counts.failed += bool(faults)
+            counts.passed += not faults
 
 
 def main():

@@ -2,9 +2,10 @@
 """Threads that switch as often as they can, which --wall follows.
 
 lock: 40 threads want one interpreter's lock. places: 8 threads, each wait with another stack. threads: 8 threads that start one
-after the other, and wait for its end. children: processes with three threads that come and go. pairs: 4 processes of two
-threads that pass a byte to and fro. programs: interpreters that start a thread, and end. renames: 16 threads that rename
-themselves between short waits. sleepers: 2,000 threads that sleep, each at a place of its own.
+after the other, and wait for its end. crowd: 100 processes, each wait of which has another stack. children: processes with
+three threads that come and go. pairs: 4 processes of two threads that pass a byte to and fro. programs: interpreters that start
+a thread, and end. renames: 16 threads that rename themselves between short waits. sleepers: 2,000 threads that sleep, each at a
+place of its own.
 
 usage: switches.py SECONDS KIND
 """
@@ -37,7 +38,8 @@ def lock():
     in_threads(40, spins)
 
 
-def places():
+def waits_of_places():
+    """A function that waits, each time with another stack, until it is time to stop."""
     names = {}
     names["functions"] = functions = []
     names["choice"], names["sleep"] = random.choice, time.sleep
@@ -48,7 +50,20 @@ def places():
     def waits():
         while time.time() < attack.stop:
             functions[0](12)
-    in_threads(8, waits)
+    return waits
+
+
+def places():
+    in_threads(8, waits_of_places())
+
+
+def crowd():
+    waits = waits_of_places()
+    for _ in range(100):
+        if not os.fork():
+            waits()
+            os._exit(0)
+    time.sleep(max(0, attack.stop - time.time()))
 
 
 def threads():
@@ -129,5 +144,5 @@ def sleepers():
 kind = sys.argv[2]
 if kind != "sleepers":
     attack.wait_for_go()
-{f.__name__: f for f in (lock, places, threads, children, pairs, programs, renames, sleepers)}[kind]()
+{f.__name__: f for f in (lock, places, crowd, threads, children, pairs, programs, renames, sleepers)}[kind]()
 os._exit(0)

@@ -179,11 +179,31 @@ def pythons_with_tasks():
     return found, missing
 
 
+def later(*values, **keywords):
+    """pytest.param() of what is for make check-long: the other values show the same of the code."""
+    return pytest.param(*values, marks=pytest.mark.long, **keywords)
+
+
+# Of the interpreters that tests/released.sh fetches those of every run: the newest of each make.
+RELEASED = ("pbs-3.14.6", "manylinux-3.14t", "manylinux-3.15t")
+
+
+def released(wanted=".*", in_every_run=RELEASED):
+    """Parameters: the commands of those that are there and have such a name, for make check-long but for those of every run."""
+    found = {path.parents[1].name: path for path in sorted(CACHE.glob("released/*/bin/python3.*"))
+             if re.fullmatch(r"python3\.\d+t?", path.name) and (path.parents[1] / ".complete").exists()}
+    return [*((pytest.param if name in in_every_run else later)(str(path), id=name) for name, path in found.items()
+              if re.fullmatch(wanted, name)),
+            *(pytest.param(None, marks=pytest.mark.skip(f"not there: see tests/released.sh {name}"), id=name)
+              for name in in_every_run if name not in found)]
+
+
 def pytest_generate_tests(metafunc):
     """
     A test with the argument `python` runs once for each interpreter when it is marked every_python, or with
-    EVERY_PYTHON=1 in the environment; else with one of each kind. PYTHONS names them all. One with the argument
-    `with_tasks` runs once for each interpreter whose tasks are read.
+    EVERY_PYTHON=1 in the environment; else with one of each kind. PYTHONS names them all. For make check-long are those that
+    are neither of the oldest nor of the newest kind, where a test is not marked each_kind, and with every_python(kinds=True)
+    those that are not of KINDS. One with the argument `with_tasks` runs once for each interpreter whose tasks are read.
     """
     if "with_tasks" in metafunc.fixturenames:
         found, missing = pythons_with_tasks()
@@ -194,13 +214,18 @@ def pytest_generate_tests(metafunc):
         found, missing = in_roots()
         found = interpreters() + found
         every = os.environ.get("PYTHONS") or os.environ.get("EVERY_PYTHON")
-        if not every and not metafunc.definition.get_closest_marker("every_python"):
+        between, marker = (), metafunc.definition.get_closest_marker("every_python")
+        if not every and marker and marker.kwargs.get("kinds"):
+            between = [i for i in found if i not in one_of_each_kind(found)]
+        elif not every and not marker:
             found = one_of_each_kind(found) or found
             missing = [(name, why) for name, why in missing if tuple(map(int, name.split("-")[0].split("."))) in KINDS]
+            if not metafunc.definition.get_closest_marker("each_kind"):
+                between = found[1:-1]
         skipped = [pytest.param(None, marks=pytest.mark.skip(why), id=name) for name, why in missing]
         if not found and not skipped:
             skipped = [pytest.param(None, marks=pytest.mark.skip("no interpreter to record"), id="none")]
-        metafunc.parametrize("python", [pytest.param(i, id=i.name) for i in found] + skipped)
+        metafunc.parametrize("python", [(later if i in between else pytest.param)(i, id=i.name) for i in found] + skipped)
 
 
 # ---- what a test needs ----
@@ -219,6 +244,8 @@ def why_no_bpf():
 
 
 PYTHON = "/usr/bin/python3"  # of tests that are not about interpreters
+# A program that works on and on, and leaves most of a CPU to others.
+WORKS = "import time\nwhile True:\n    sum(range(100000))\n    time.sleep(0.01)"
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 import subprocess
+import time
 
 import pytest
 
@@ -152,18 +153,19 @@ def speedscope_reads(tmp_path, name, content):
 def firefox_profiler(profile, tmp_path):
     """The Firefox Profiler's own parser and queries with a file loaded; gives a function from a command to its JSON."""
     cli = npm_package("@firefox-devtools/profiler-cli") / "dist/profiler-cli.js"
-    env = {**os.environ, "HOME": str(tmp_path)}
-    # It gives its own daemon half a second to start, which a busy machine may not.
-    for attempt in range(20):
-        session = ("--session", f"pysym-test-{attempt}")
-        loaded = subprocess.run(["node", cli, "load", profile, *session], env=env, capture_output=True, text=True, timeout=120,
-                                check=False)
-        if "did not become ready within" not in loaded.stderr:
-            break
-        # It may be gone, or not there yet.
-        subprocess.run(["node", cli, "stop", session[1]], env=env, capture_output=True, timeout=120, check=False)
-    assert loaded.returncode == 0, loaded.stderr
-    try:
-        yield lambda *words: json.loads(run("node", cli, *words, "--json", *session, env=env).stdout)
-    finally:
-        run("node", cli, "stop", session[1], env=env)
+    env, session = {**os.environ, "HOME": str(tmp_path)}, ("--session", "pysym-test")
+    log, until = tmp_path / ".profiler-cli/pysym-test.log", time.monotonic() + 120
+
+    def logged():
+        return log.read_text() if log.exists() else ""
+
+    # Its own command to load a file gives the daemon half a second to start, which a busy machine may not. Until it has loaded the
+    # file nobody may ask for it: a command that does not reach a daemon removes what that has just put there.
+    with subprocess.Popen(["node", cli, "--daemon", profile, *session], env=env) as daemon:
+        try:
+            while "Profile loaded successfully" not in logged():
+                assert daemon.poll() is None and time.monotonic() < until, logged()
+                time.sleep(0.02)
+            yield lambda *words: json.loads(run("node", cli, *words, "--json", *session, env=env).stdout)
+        finally:
+            daemon.kill()

@@ -21,7 +21,7 @@ import urllib.request
 
 import pytest
 
-from conftest import CACHE, PYSYM, ROOT
+from conftest import CACHE, PYSYM, ROOT, later
 
 # `offset` is in bytes from the start of the symbol, `line` is "FILE:LINE"; both None where the reader does not say.
 # `kind`: python, mark, kernel, native, inlined, or code: a symbol of the ELF file beside perf.data that is no function of
@@ -481,7 +481,7 @@ def needed(found):
     return command
 
 
-@pytest.fixture(name="perf", params=["perf", "newer"])
+@pytest.fixture(name="perf", params=["perf", later("newer")])
 def perf_command(request):
     """The command, on this host's own files."""
     return needed(perf() if request.param == "perf" else newer_perf())

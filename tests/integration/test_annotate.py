@@ -35,6 +35,7 @@ def sections(pysym, *arguments):
     return {s["file"]: {line["line"]: line for line in s["lines"]} for s in event["sections"]}
 
 
+@pytest.mark.sanitized
 def test_text(trace, sources, pysym):
     assert good(pysym("annotate", trace, "--source", sources, "--context", "1")).splitlines() == [
         "8 samples of cpu-clock: 80.0 ms of CPU time, recorded in 80.0 ms",
@@ -53,6 +54,7 @@ def test_text(trace, sources, pysym):
         "that it called"]
 
 
+@pytest.mark.sanitized
 def test_the_file_that_ran(make, sources, pysym):
     """By the size and date that the trace has of it."""
     trace = make(samples=8, stacks=1, depth=1, native=0, sources=3)

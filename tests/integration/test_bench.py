@@ -24,6 +24,7 @@ HEAD = ["<module>", "main"]
     ("recursion", ["burn"], False),
     ("mixed", judge.MIXED, True),
     ("mixed", judge.MIXED[:-1], True),
+    ("mixed", ["<listcomp>", "timed", *judge.MIXED], True),
     ("mixed", judge.MIXED[:4] + judge.MIXED[6:], False),
     ("towers", ["towers", "left", "left", "burn"], False),
     ("towers", ["towers", *["left"] * 20, "burn"], True),

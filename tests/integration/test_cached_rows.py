@@ -32,8 +32,8 @@ def until(end):
 def spin_a(): until(time.process_time() + 0.2)
 def spin_b(): until(time.process_time() + 0.2)
 def work(i, spin):
-    exec(f"def settling_{i}():\\n    while not exists(gate): sum(range(200))\\nsettling_{i}()",
-         {"exists": os.path.exists, "gate": f"{sys.argv[5]}.{i}"})
+    exec(f"def settling_{i}():\\n    while not exists(gate):\\n        sum(range(20000))\\n        sleep(0.002)\\nsettling_{i}()",
+         {"exists": os.path.exists, "sleep": time.sleep, "gate": f"{sys.argv[5]}.{i}"})
     spin()
 for i in range(8):
     fd, offset = files[i % 2]
@@ -72,7 +72,7 @@ def open_gates(pysym, trace, gate):
     for i in range(8):
         known, end = re.compile(rf"^[^;]*;_start.*;through_{'ab'[i % 2]}.*;settling_{i} ", re.M), time.monotonic() + 180
         while time.monotonic() < end and not known.search(pysym(trace, "--format", "folded", "--show-interpreter").stdout):
-            time.sleep(0.1)
+            time.sleep(0.2)
         pathlib.Path(f"{gate}.{i}").touch()
 
 
@@ -94,6 +94,7 @@ def test_other_code_at_one_address(checked, folded, pysym, tmp_path):
         assert total > 100 and right >= 0.99 * total, (total, right, rows)
 
 
+@pytest.mark.long
 def test_another_file_of_one_name(checked, folded, pysym, tmp_path):
     """A library that is built anew and loaded where the one before was is another one, with other rows."""
     gate = tmp_path / "gate"
@@ -179,9 +180,10 @@ def large_library(folder, name, functions):
     return out
 
 
+@pytest.mark.long
 def test_a_table_that_is_taken_out(checked, tmp_path):
     """There is no room for the tables of all: those that a program uses at each of its samples make room for its child's."""
-    libraries = [large_library(tmp_path, f"large{i}", 8000 + i) for i in range(8)]
+    libraries = [large_library(tmp_path, f"large{i}", 12000 + i) for i in range(8)]
     _, said = checked("""
         import ctypes, subprocess, sys, time
         def spin(seconds):

@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from conftest import ROOT
+from conftest import ROOT, later
 
 pytestmark = pytest.mark.unsanitized
 
@@ -246,6 +246,16 @@ def test_flags_of_the_user():
     assert re.search(r" -target bpf .* -Werror ", done.stdout)
 
 
+def test_what_is_installed_is_used(tmp_path):
+    """By the make that has installed it: a first `make demo` finds the libraries."""
+    (tmp_path / "docs/build").mkdir(parents=True)
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    (tmp_path / "docs/build/deps.sh").write_text("echo 'echo -lnew' >pkg-config && chmod +x pkg-config\n")
+    done = subprocess.run(["make", "-C", tmp_path, "--eval", "said: ; @echo links $(LDLIBS_CAPTURE)", "said", "demo", "PKG_CONFIG=./pkg-config"],
+                          capture_output=True, text=True, timeout=60, check=False)
+    assert "links -lnew" in done.stdout, done.stdout + done.stderr
+
+
 def test_another_machine():
     """What does not depend on the machine is compiled; then the table refuses, before anything that does."""
     done = make("-n", "-B", "CROSS=aarch64-linux-gnu", "PKG_CONFIG=echo")
@@ -289,7 +299,7 @@ def test_programs_of_a_word(word, programs):
 
 
 # The ids are not the words: they would be names that the words find.
-@pytest.mark.parametrize("word", ["no_such_thing", "test_pysym.py::test_no_such_thing", "not ("], ids=["-k", "::", "syntax"])
+@pytest.mark.parametrize("word", [later("no_such_thing"), "test_pysym.py::test_no_such_thing", later("not (")], ids=["-k", "::", "syntax"])
 def test_a_word_for_nothing(word, tmp_path):
     few = "--ignore-glob=*/test_[!c]*"  # no need to read them all
     done = subprocess.run(["sh", ROOT / "tests/check.sh", tmp_path, "named", word], capture_output=True, text=True, timeout=300,

@@ -100,7 +100,7 @@ def check(done, logs):
     return right, unknown
 
 
-@pytest.mark.every_python
+@pytest.mark.every_python(kinds=True)
 def test_reborn(python, record, pysym, tmp_path):
     """Functions of which nothing but the name differs take each other's place a thousand times a second."""
     log = tmp_path / "log"

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """pycap starts a command with the signals of pycap's caller, and says how it ended."""
 import os
+import pathlib
 import re
 import shutil
 import signal
@@ -233,6 +234,26 @@ def test_realtime(needs_bpf, tmp_path):
     done = subprocess.run([PYCAP, "record", "-q", "--realtime", "2", "-o", tmp_path / "t.bin", "--", PYTHON, "-c", script],
                           capture_output=True, text=True, timeout=300, check=True)
     assert done.stdout.split() == [f"{{{os.SCHED_FIFO}}}", str(os.SCHED_OTHER), str(os.getpriority(os.PRIO_PROCESS, 0))]
+
+
+@pytest.mark.parametrize("new_session, options, nice", [(True, [], -20), (False, [], 0), (True, ["--nice", "3"], 0)])
+def test_nice_value_of_its_session(new_session, options, nice, needs_bpf, tmp_path):
+    """Where the kernel divides CPUs among sessions; one that others are in stays as it is."""
+    if os.geteuid() or os.getpriority(os.PRIO_PROCESS, 0) or not pathlib.Path("/proc/self/autogroup").exists():
+        pytest.skip("needs root, an ordinary nice value, and a kernel that knows such sessions")
+    # In either case a session that is none of ours.
+    before = [] if new_session else ["sh", "-c", '"$@"; exit $?', "sh"]
+    with subprocess.Popen([*before, PYCAP, "record", *options, "-o", tmp_path / "t.bin", "-d", "60"], stderr=subprocess.PIPE, text=True,
+                          start_new_session=True) as recorder:
+        try:
+            deadline = time.monotonic() + 60
+            while not accounts.is_begun(tmp_path / "t.bin"):
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+            said = pathlib.Path(f"/proc/{recorder.pid}/autogroup").read_text()
+        finally:
+            os.killpg(recorder.pid, signal.SIGINT)
+    assert said.split()[-1] == str(nice), said
 
 
 def test_nice_is_refused(tmp_path):

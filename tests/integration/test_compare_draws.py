@@ -52,6 +52,7 @@ def check(draws, deviations):
                 assert least - deviations * deviation <= low <= largest + deviations * deviation, (path.name, kind, lines[size])
 
 
+@pytest.mark.long
 def test_unchanged_programs_are_seldom_called_changed():
     """
     Three deviations: were the truth at a bound, one figure in 700 would be beyond it; it is not, and the draws are always the

@@ -227,6 +227,7 @@ for n in itertools.count():
 """
 
 
+@pytest.mark.long
 def test_max_memory(pycap, pysym, tmp_path):
     """What is kept of a program's code is forgotten in time, else the rate goes down; no sample is lost by it."""
     def record(*limit):

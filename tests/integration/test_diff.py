@@ -136,6 +136,7 @@ def test_rules_that_are_not_understood(pysym, runs, tmp_path, rule, message):
 
 # ---- work ----
 
+@pytest.mark.sanitized
 def test_work(pysym, runs, tmp_path):
     """With twice the work in the same time the total is half."""
     old, new = runs("old", 5), runs("new", 5, slower=100, changed=2)
@@ -319,6 +320,7 @@ def test_losses_and_strict(pysym, runs):
     assert "left out" in good(done, 4), done.stdout
 
 
+@pytest.mark.sanitized
 def test_damage_is_told(pysym, runs, tmp_path):
     old, new = runs("old", 3), runs("new", 2, slower=100, changed=2)
     cut = tmp_path / "cut.bin"

@@ -102,8 +102,8 @@ def test_filters(record):
 
 
 def test_command(record, tmp_path):
-    assert "true ran no CPython; -a records" in record("true", status=0)
-    assert "false ran no CPython; -a records" in record("false", status=1)
+    assert "true: no CPython was found; -a records" in record("true", status=0)
+    assert "false: no CPython was found; -a records" in record("false", status=1)
     shutil.copy("/bin/sleep", tmp_path / "pypy3")
     assert "pypy3 is PyPy, which pycap cannot read (only CPython); -a records its native frames\n" in \
         record(tmp_path / "pypy3", "0.05", status=0)

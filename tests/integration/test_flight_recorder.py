@@ -107,7 +107,7 @@ def functions(pysym, path, *options):
 
 
 @pytest.mark.usefixtures("needs_bpf")
-@pytest.mark.smoke
+@pytest.mark.smoke(load=True)
 def test_event(released, pycap, pysym, tmp_path):
     """
     200 ms are in the file, with what was before and after, and nothing of long ago. Releases read the same. The archive, one for
@@ -145,6 +145,7 @@ def test_the_minute_before(pycap, pysym, tmp_path):
     print(said)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("needs_bpf")
 def test_several_events(pycap, pysym, tmp_path):
     """Each has a file with all of its time before, also what is in the file of the one before; --keep removes old ones."""
@@ -174,6 +175,7 @@ def test_waits(pycap, pysym, tmp_path):
     assert {"usual", "event"} <= set(functions(pysym, path))
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("needs_bpf")
 def test_blame(pycap, pysym, tmp_path):
     """Beside a thread that wants the GIL there are samples of who keeps it waiting: the file counts these, too."""

@@ -18,7 +18,7 @@ import measured
 import page_data
 import profile_readers
 import stand_in
-from conftest import PYSYM, ROOT
+from conftest import PYSYM, ROOT, later
 from frame_names import clean, in_brackets, spelled
 from pysym_output import FORMATS
 
@@ -30,8 +30,8 @@ ARGUMENTS = {
     "--pid": ["1000"], "--tid": ["1000,1101"], "--comm": ["^python"], "--exe": ["made-up"], "--cgroup": ["/docker"],
     "--container": ["00000002"], "--thread": ["worker-[12]"], "--cpu": ["1"], "--task": ["task-[01]"],
     "--subinterpreter": ["1", "0"], "--event": ["page-faults", "cpu-clock"], "--gil": [None],
-    "--time": ["0.1,0.3", "25%,75%", "22:13:20.1,22:13:20.3"], "--around": ["level4_3$"], "--focus": ["level4_1"],
-    "--ignore": ["level4_1"], "--root-at": ["level3_[12]"], "--callers-of": ["level2_2"], "--hide": ["level[23]"],
+    "--time": ["0.1,0.3", "25%,75%", "22:13:20.1,22:13:20.3"], "--around": ["level4_3$"], "--focus": ["level4_1", "line:unknown"],
+    "--ignore": ["level4_1", "line:unknown"], "--root-at": ["level3_[12]"], "--callers-of": ["level2_2"], "--hide": ["level[23]"],
     "--show": ["level1"], "--layer": ["python", "kernel"], "--group": ["module", "package", "file", "layer"],
     "--collapse-recursion": [None], "--threads": [None], "--labels": [None], "--function": [None], "--nolineno": [None],
     "--interpreter": ["show", "calls"], "--show-interpreter": [None], "--python-only": [None],
@@ -42,11 +42,11 @@ COMBINED = ["--pid", "1000", "--focus", "level4_1", "--hide", "level2", "--group
 
 
 def option_sets():
-    yield ()
+    yield pytest.param((), marks=pytest.mark.sanitized)
     for option, arguments in ARGUMENTS.items():
         for argument in arguments:
             yield (option,) if argument is None else (option, argument)
-    yield tuple(COMBINED)
+    yield pytest.param(tuple(COMBINED), marks=pytest.mark.sanitized)
 
 
 def test_every_option_is_tried():
@@ -381,7 +381,7 @@ def check(formats):
 def rich(make):
     """A trace for which every filter has something to leave out."""
     return make(samples=240, processes=2, threads=4, cpus=2, stacks=7, gil=1, labels=3, containers=1, second_event=60,
-                slower_at=120, torn=50, interval_us=2000)
+                slower_at=120, torn=50, lineless=4, interval_us=2000)
 
 
 @pytest.mark.parametrize("options", option_sets(), ids=" ".join)
@@ -391,6 +391,7 @@ def test_filters(options, rich, pysym, tmp_path):
     assert 0 < sum(sums.samples.values()) <= everything
 
 
+@pytest.mark.sanitized
 @pytest.mark.parametrize("settings", [
     {"samples": 400, "stacks": 9, "threads": 5, "processes": 2, "uneven": 1},
     {"samples": 400, "slower_at": 150, "second_event": 100},
@@ -414,12 +415,14 @@ def test_made_up(settings, make, pysym, tmp_path):
                                           7 * settings.get("events", 0) + 3 * tasks - tasks // 2)
 
 
+@pytest.mark.sanitized
 @pytest.mark.parametrize("name", ["demo/demo", "traces/2.7-shared", "traces/3.11-static", "traces/3.14-static"])
 def test_recorded(name, pysym, tmp_path):
     for options in ((), ("--interpreter", "show", "--function")):
         assert sum(check(Formats(pysym, ROOT / f"testdata/{name}.trace", tmp_path, options)).samples.values()) > 100
 
 
+@pytest.mark.sanitized
 @pytest.mark.parametrize("options", [(), ("--interpreter", "show")], ids=" ".join)
 def test_native_names(options, pysym, tmp_path):
     """With --native-names every frame of perf.data has a symbol that travels with it; without, that of the binary counts."""
@@ -434,6 +437,7 @@ def test_native_names(options, pysym, tmp_path):
         assert bool(nameless) != bool(travel)
 
 
+@pytest.mark.sanitized
 def test_builtin_modules(pysym, tmp_path):
     """Names of functions of a built-in module have it in all formats but those of perf's, where readers look names up."""
     formats = Formats(pysym, ROOT / "testdata/traces/3.12-shared.trace", tmp_path,
@@ -444,6 +448,7 @@ def test_builtin_modules(pysym, tmp_path):
     assert name in formats.folded
 
 
+@pytest.mark.sanitized
 def test_several_files(make, pysym, tmp_path):
     """The second one is of another rate, another host's pids and a later start."""
     traces = make(samples=100), make(samples=90, pid=7000, interval_us=3000, second_event=20)
@@ -452,6 +457,7 @@ def test_several_files(make, pysym, tmp_path):
     assert sum(both.samples.values()) == sum(alone) == 210
 
 
+@pytest.mark.sanitized
 def test_damaged(make, pysym, tmp_path):
     """What is left of a damaged trace is the same in every format."""
     data = make(samples=400, interval_us=50000, epoch_samples=50).read_bytes()
@@ -463,6 +469,7 @@ def test_damaged(make, pysym, tmp_path):
     assert len(left) > 3 and max(left) <= 400
 
 
+@pytest.mark.sanitized
 def test_hostile_names(pysym, tmp_path):
     path = tmp_path / "hostile.bin"
     path.write_bytes(craft.calls_by_name(craft.HOSTILE_NAMES))
@@ -491,7 +498,7 @@ def resident_kib(pysym_arguments, out):
 
 
 @pytest.mark.unsanitized
-@pytest.mark.parametrize("count", [80_000, pytest.param(1_000_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("count", [80_000, later(1_000_000)])
 def test_many_samples(count, make, tmp_path):
     """Totals by thread and event are right, and memory does not grow with samples."""
     settings = {"stacks": 40, "threads": 8, "processes": 2, "depth": 3, "native": 0, "interval_us": 1000}

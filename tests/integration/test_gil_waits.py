@@ -10,11 +10,12 @@ import json
 import os
 import re
 import subprocess
+import time
 
 import pytest
 
 from accounts import is_begun
-from conftest import CACHE, PYCAP, PYSYM, ROOT, record_behind_gate, why_no_bpf
+from conftest import CACHE, PYCAP, PYSYM, ROOT, record_behind_gate, released, why_no_bpf
 
 PROGRAMS = ROOT / "testdata/programs"
 # Without symbols only these are judged, not the way into or out of threads, where the C library has locks of its own.
@@ -31,6 +32,8 @@ def is_by_names(native, symbols):
     # 2.7: a lock like others, which the eval loop takes by itself.
     if any(inner == "PyThread_acquire_lock" and outer in OLD_CALLERS for outer, inner in zip(native, native[1:])):
         return "GIL"
+    if not symbols and "_PyParkingLot_Park" in native:  # exported, as what waits for a mutex there
+        return "lock" if "_PyMutex_LockTimed" in native else "stop the world"
     if symbols or any(re.search("sem_", name) for name in native):
         return "lock"
     # Of a stripped interpreter the C library's names are left: semaphores are locks, the others are the GIL's.
@@ -89,6 +92,7 @@ def sysroot(python):
     return ["--sysroot", python.root] if python.root else []
 
 
+@pytest.mark.each_kind
 @pytest.mark.live
 def test_each_kind_of_interpreter(python, pysym, tmp_path):
     check(compare(record(pysym, tmp_path, *contended(python.path)), *sysroot(python)))
@@ -128,9 +132,18 @@ def test_other_builds(path, pysym, tmp_path):
         with_gil, world = tmp_path / "gil", tmp_path / "world"
         with_gil.mkdir(), world.mkdir()
         check(compare(record(pysym, with_gil, *contended("env", "PYTHON_GIL=1", path))))
-        waits = compare(record(pysym, world, path, PROGRAMS / "collects.py", 2))
+        waits = compare(record(pysym, world, path, PROGRAMS / "collects.py", 20))
         check(waits, free_threaded, raced=0.05)
         assert waits["stop the world", "stop the world"], waits
+
+
+@pytest.mark.live
+@pytest.mark.parametrize("path", released("manylinux.*t", ["manylinux-3.15t"]))
+def test_stopped_world(path, pysym, tmp_path):
+    """As users install them, without symbols. In 3.15 a thread that sleeps until it may go on has a state of its own."""
+    waits = compare(record(pysym, tmp_path, path, PROGRAMS / "collects.py", 20))
+    check(waits, free_threaded=True, raced=0.05)
+    assert waits["stop the world", "stop the world"], waits
 
 
 def pyenv(version):
@@ -175,6 +188,7 @@ def test_learnt_from_a_stack(tmp_path):
                           stderr=subprocess.PIPE, text=True) as recorder:
         waits = {}
         while recorder.poll() is None and not waits.get(("GIL", "GIL")):
+            time.sleep(0.2)
             if is_begun(trace):
                 waits = compare(trace, *symbols)
         end.touch()

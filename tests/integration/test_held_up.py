@@ -45,7 +45,7 @@ def holder(needs_bpf):
             os.killpg(process.pid, signal.SIGKILL)
 
 
-@pytest.mark.smoke
+@pytest.mark.smoke(load=True)
 def test_held_lock(holder, tmp_path):
     """Whoever reads the holder waits until it ends; pycap does not, in record, with a command or info."""
     named = re.compile(rf"^ +{holder}  python3 +\d+$", re.M)

@@ -76,6 +76,7 @@ def test_idle_threads(needs_bpf, tmp_path):
     assert calls >= {("lock", "futex"), ("blocked", "clock_nanosleep"), ("blocked", "read")}
 
 
+@pytest.mark.long
 def test_recorder_without_time(needs_bpf, tmp_path):
     """A recorder that hardly runs cannot read them all before it ends: it says of how many it did not."""
     def record(pid):

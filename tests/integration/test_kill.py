@@ -9,15 +9,9 @@ import subprocess
 import time
 
 import accounts
-from conftest import PYCAP, PYSYM, PYTHON
+from conftest import PYCAP, PYSYM, PYTHON, WORKS
 
 KILLS = int(os.environ.get("KILLS", "6"))
-TARGET = """
-import time
-print("up", flush=True)
-while True:
-    sum(range(1000))
-"""
 
 
 def wait_for_growth(recorder, trace):
@@ -38,7 +32,7 @@ def test_kill_at_random_moments(needs_bpf, pysym, tmp_path):
     seed = int(os.environ.get("KILL_SEED", random.randrange(1 << 30)))
     moments = random.Random(seed)
     killed, between = [], []
-    with subprocess.Popen([PYTHON, "-c", TARGET], stdout=subprocess.PIPE) as target:
+    with subprocess.Popen([PYTHON, "-c", "print(flush=True)\n" + WORKS], stdout=subprocess.PIPE) as target:
         target.stdout.readline()
         try:
             for first in range(0, KILLS, 2):

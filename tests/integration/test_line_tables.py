@@ -32,7 +32,7 @@ def truth_of(python, truths):
     return truths[python.path]
 
 
-@pytest.mark.every_python
+@pytest.mark.every_python(kinds=True)
 def test_library(python, truths):
     done = check(truth_of(python, truths))
     assert done.returncode == 0, done.stderr
@@ -40,7 +40,7 @@ def test_library(python, truths):
     assert counts[0] > 1000 and counts[1] > 50_000, done.stdout
 
 
-@pytest.mark.every_python
+@pytest.mark.every_python(kinds=True)
 def test_differences_are_found(python, truths):
     """One line, end or column another than the interpreter says."""
     text = truth_of(python, truths)

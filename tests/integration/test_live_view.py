@@ -114,6 +114,7 @@ def busy(make):
     return make(samples=20000, stacks=6, depth=5, processes=2, threads=4, interval_us=10000, gil=1, labels=3, epoch_samples=2000)
 
 
+@pytest.mark.sanitized
 def test_keys(screen, stream, busy):
     """Sort, thread, search, freeze, resize, quit; and nothing is left on the screen."""
     pipe = stream(busy)
@@ -313,6 +314,7 @@ def peak_kib(pid):
         return int(re.search(r"^VmHWM:\s+(\d+)", f.read(), re.M)[1])
 
 
+@pytest.mark.long
 @pytest.mark.unsanitized
 def test_memory_is_flat(screen, stream, make, tmp_path):
     """

@@ -7,28 +7,21 @@ import sys
 
 import pytest
 
-import accounts
-from conftest import PYSYM, ROOT
+from conftest import ROOT, later
 
 sys.path.insert(0, str(ROOT / "tests/tools"))
 import matrix  # noqa: E402
 
 
+@pytest.mark.each_kind
 @pytest.mark.usefixtures("needs_bpf")
-@pytest.mark.parametrize("program", matrix.PROGRAMS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("program", [*(pytest.param(path, id=path.stem) for path in matrix.PROGRAMS),
+                                     *(later(path, id=path.stem) for path in matrix.PLACES)])
 def test_matrix(python, program, tmp_path):
     trace = tmp_path / "t.bin"
     # A buffer that does not fill where pycap does not run for a while, also in the deepest recursion.
     told = matrix.record([python.path], program, 0.03, 1999, trace, "-m", "32M")
-    result = matrix.compare(trace, told, program, *(["--sysroot", python.root] if python.root else []))
-    assert not result.wrong, f"{len(result.wrong)} wrong, the first: {result.wrong[0]}"
-    # A chain that was over when the process was known to be Python, or that fell into a time without ticks, is told of by its
-    # ticks: of each there are about 60.
-    account, names = accounts.read(PYSYM, trace), list(matrix.told_chains(told)[0])
-    late = [name for first, name in zip(names, [name for name in names if name in result.missing]) if first != name]
-    assert 20 * len(result.missing) <= account.missing and 20 * len(late) <= account.missing - account.early, \
-        f"never sampled: {result.missing}; {account.text()}"
-    assert matrix.all_good([result._replace(missing=[])], of_few=True), result
+    matrix.check(trace, told, program, *(["--sysroot", python.root] if python.root else []))
 
 
 CHAINS = {("leaf", "p.py"): [("<module>", "p.py", 9), ("main", "p.py", 5), ("leaf", "p.py", 2)]}

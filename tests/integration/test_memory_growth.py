@@ -43,7 +43,7 @@ def test_the_leak_is_first(taken, pysym, python):
     assert "leak" in largest and "churn" not in largest
 
 
-@pytest.mark.smoke
+@pytest.mark.smoke(load=True)
 def test_threads_at_once(taken):
     _, told, below = taken(PYTHON, 32, "threads")
     assert below["leak"] == 32 * MIB

@@ -26,7 +26,7 @@ def spelled(text, rules):
 
 
 @pytest.mark.smoke
-@pytest.mark.every_python
+@pytest.mark.every_python(kinds=True)
 def test_names(python, pysym, tmp_path):
     why = why_no_bpf()
     if why:

@@ -114,6 +114,7 @@ def test_short_lives(run):
     assert bare <= account.early and stalls <= 3 and len(unseen) <= 12, (unseen, account.text())
 
 
+@pytest.mark.long
 def test_fork_storm(run):
     """Forks without exec, a few milliseconds each: sampled from their first tick on, with Python stacks."""
     told, account, rows = run("""
@@ -219,6 +220,7 @@ def test_pid_reuse_on_the_host(run):
     assert len(lives) == 2, lives
 
 
+@pytest.mark.long
 def test_threads_by_the_thousand(run):
     told, account, rows = run("""
         import threading
@@ -329,7 +331,7 @@ def test_processes_that_vanish(pycap, tmp_path):
     with subprocess.Popen(storm, start_new_session=True) as shell:
         try:
             for options in ((), ("-a",)):
-                done = pycap("record", "-F", HZ, "-d", "4", "-o", trace, *options)
+                done = pycap("record", "-F", HZ, "-d", "2", "-o", trace, *options)
                 assert done.returncode == 0, done.stderr
                 account = accounts.read(PYSYM, trace)
                 assert account.samples and account.residue == 0, account.text()

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from conftest import later
 from page_truth import Truth, amount, figure, inverted, neighbours, percent, share, tree
 from page_user import GOLDEN, RICH, WAITING, pysym, rows_of_page, rows_of_top
 
@@ -49,8 +50,8 @@ def told(user):
     return user.tab.text("#status")
 
 
-@pytest.mark.parametrize("order", ["from the root", "from the leaves"])
-@pytest.mark.parametrize("event", ["cpu-clock", "off-cpu"])
+@pytest.mark.parametrize("event, order", [("cpu-clock", "from the root"), ("off-cpu", "from the leaves"),
+                                          later("cpu-clock", "from the leaves"), later("off-cpu", "from the root")])
 def test_boxes_below_the_pointer(user, page, waiting, event, order):
     """A box that is wide enough to be pointed at is where its weight says, and tells name, amount and share."""
     user.open(page(WAITING))
@@ -123,7 +124,8 @@ def test_search_marks_and_steps(user, page):
 
 # ---- one function ----
 
-AROUND = [("cpu-clock", "escape", ()), ("off-cpu", "ThreadWorker.handle_request", ()), ("cpu-clock", "ThreadWorker.handle_request", ("python",))]
+AROUND = [("cpu-clock", "escape", ()), ("off-cpu", "ThreadWorker.handle_request", ()),
+          later("cpu-clock", "ThreadWorker.handle_request", ("python",))]
 
 
 @pytest.mark.parametrize("event, name, layers", AROUND)
@@ -194,7 +196,7 @@ def test_around_a_function(user, page, waiting, event, name, layers):
     user.tab.wait_for(lambda: user.tab.text("#selected h2 bdi"), bare(callee))
 
 
-@pytest.mark.parametrize("event, name", [("cpu-clock", "Context.call"), ("off-cpu", "_worker"), ("cpu-clock", "do_syscall_64")])
+@pytest.mark.parametrize("event, name", [("off-cpu", "_worker"), ("cpu-clock", "do_syscall_64"), later("cpu-clock", "Context.call")])
 def test_callers_and_callees(user, page, waiting, event, name):
     user.open(page(WAITING))
     user.tab.choose("#event", event)

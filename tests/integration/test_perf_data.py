@@ -46,6 +46,7 @@ def test_differences_are_found():
 
 # ---- every sample ----
 
+@pytest.mark.parametrize("perf", ["perf", "newer"], indirect=True)
 @pytest.mark.parametrize("trace", [*TRACES, DEMO], ids=lambda path: path.stem)
 def test_samples(trace, perf, tmp_path):
     data = write(trace, tmp_path)

@@ -18,7 +18,7 @@ import subprocess
 import pytest
 
 import stand_in
-from conftest import MAKE_TRACE, PYSYM, ROOT
+from conftest import MAKE_TRACE, PYSYM, ROOT, later
 from consumers import go_pprof, google_pprof, speedscope_reads
 from pprof_protobuf import Profile
 
@@ -33,7 +33,7 @@ MADE = {"samples": 700, "stacks": 12, "threads": 5, "processes": 2, "cpus": 2, "
 CAPTURES = {"made-up": [], "demo": [DEMO / "demo.trace", "--symfs", DEMO, "--no-host"],
             "demo-unnamed": [DEMO / "demo.trace", "--no-host"], "3.8": [TRACES / "3.8-shared.trace"],
             "3.12": [TRACES / "3.12-shared.trace"], "3.12-gc": [TRACES / "3.12-shared.trace"]}
-EVERY_CAPTURE = [*CAPTURES, *(pytest.param(path.name, marks=pytest.mark.long) for path in sorted(TRACES.glob("*.trace")))]
+EVERY_CAPTURE = [*CAPTURES, *(later(path.name) for path in sorted(TRACES.glob("*.trace")))]
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def run_pysym(tmp_path_factory):
         if capture == "3.12-gc":
             if not (folder / "binaries").exists():
                 stand_in.interpreter(folder / "binaries")
-            arguments = [*arguments, "--symfs", folder / "binaries"]
+            arguments = [*arguments, "--symfs", folder / "binaries", "--no-host"]
         command = [PYSYM, *arguments, *options, *(["-o", out] if out else [])]
         done = subprocess.run([str(c) for c in command], capture_output=True, timeout=300, check=False)
         assert done.returncode == 0, done.stderr.decode()

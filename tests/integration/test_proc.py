@@ -79,6 +79,7 @@ def unseen_ns(trace, hz):
 
 # ---- what the stacks say ----
 
+@pytest.mark.each_kind
 @pytest.mark.smoke
 def test_chains(python, record_proc, profile):
     """Every stack equals what the interpreter says of itself; no native and no kernel frame."""
@@ -157,7 +158,7 @@ def test_weights_are_cpu_time(pysym, profile, tmp_path):
     assert weights["work"] > 0.5e9 * found and weights["rest"] < 0.4e9 * found, weights
 
 
-@pytest.mark.smoke
+@pytest.mark.smoke(load=True)
 def test_threads(python, record_proc, profile):
     """64 threads that compete: each sample is in the right one."""
     trace, _ = record_proc(python.path, PROGRAMS / "threads.py", "0.04")
@@ -394,6 +395,7 @@ def test_exit_status_and_output(record_proc, tmp_path):
     assert "no-such-program" in done.stderr
 
 
+@pytest.mark.long
 def test_pytest(record_proc, profile, tmp_path):
     """As in CI: a test run that fails keeps its report and its status."""
     (tmp_path / "test_it.py").write_text("def slow():\n    return sum(range(20_000_000))\n"
@@ -506,7 +508,7 @@ def test_nobody(place, profile):
 
 
 def test_short_lived(record_proc, pysym, profile):
-    """Processes that end while they are read: nothing breaks, and each that is met has a whole stack."""
+    """Processes that end while they are read: nothing breaks, each that is met has a whole stack, and of what has no name that is told."""
     program = ("import os\n"
                "def short():\n    sum(range(1_500_000))\n"
                "for i in range(80):\n"
@@ -516,12 +518,13 @@ def test_short_lived(record_proc, pysym, profile):
                "        os._exit(0)\n"
                "    os.waitpid(child, 0)\n")
     trace, _ = record_proc(DEBIAN, "-c", program, options=("-F", "999", "--backend", "proc"))
-    met = set()
+    met, nameless = set(), 0
     for name, frames, _ in profile(trace):
         if any(f[0] == "short" for f in frames):
-            assert frames[0][0] == "<module>", frames
+            assert frames[0][0] in ("<module>", "?"), frames
+            nameless += frames[0][0] == "?"
             met.add(name)
-    assert len(met) >= 5
+    assert len(met) >= 5 and nameless <= accounts.read(PYSYM, trace).losses["code_unknown"]
     dump = pysym(trace, "--format", "summary", "-v").stdout
     assert "python_torn" not in dump and "bad_code" not in dump, dump
 

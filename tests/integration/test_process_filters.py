@@ -12,16 +12,18 @@ import time
 import pytest
 
 import accounts
-from conftest import PYCAP, PYSYM, PYTHON
+from conftest import PYCAP, PYSYM, PYTHON, WORKS
 
-SPIN = "while True: sum(range(1000))"
+NATIVE = ["nice", "-n", "19", "sh", "-c", "while :; do :; done"]
 BURN = "import time\nwhile time.thread_time() < 0.3: sum(range(1000))"
 ENOUGH = 20  # samples, that a function is seen to be recorded
 # Has another name from news() on. The files named let it go on.
 RENAME = """
-import ctypes, os, sys
+import ctypes, os, sys, time
 def until(file):
-    while not os.path.exists(file): sum(range(1000))
+    while not os.path.exists(file):
+        sum(range(100000))
+        time.sleep(0.01)
 def before(): until(sys.argv[2])
 def news(): until(sys.argv[3])
 def after(): until("")
@@ -140,17 +142,18 @@ COMM = f"pycap-tests-{os.getpid()}"[-15:]  # a process's name has no more
 @pytest.mark.smoke
 def test_comm(host, named):
     """One that runs already, and one that starts later; not the others, whatever kind they are, though all is recorded of the host."""
-    early = host.start(named, "-c", SPIN)
-    others = [host.start(PYTHON, "-c", SPIN), host.start("sh", "-c", "while :; do :; done")]
+    early = host.start(named, "-c", WORKS)
+    others = [host.start(PYTHON, "-c", WORKS), host.start(*NATIVE)]
     recorders = [host.record("--comm", f"no-such-name,{COMM}", *every) for every in ([], ["-a"])]
     host.wait_until_recorded([early], *recorders)
-    late = host.start(named, "-c", SPIN)
+    late = host.start(named, "-c", WORKS)
     host.wait_until_recorded([late], *recorders)
     assert all(other.poll() is None for other in others)
     for stacks in host.end(*recorders):
         assert set(stacks) == {early.pid, late.pid}
 
 
+@pytest.mark.long
 def test_renamed(host, tmp_path):
     """The name counts that a process has: it comes and goes with it."""
     gates = tmp_path / "renamed", tmp_path / "noticed"
@@ -160,7 +163,7 @@ def test_renamed(host, tmp_path):
     gates[0].touch()
     host.wait_for(lambda: host.samples(by_new, program, "news") > 0, by_new)
     # Who sees this one, which starts later, has seen that the other has a new name.
-    mark = host.start(PYTHON, "-c", SPIN)
+    mark = host.start(PYTHON, "-c", WORKS)
     host.wait_until_recorded([mark], by_old)
     gates[1].touch()
     host.wait_for(lambda: host.samples(by_new, program, "after") > ENOUGH, by_new)
@@ -183,15 +186,15 @@ def test_with_command(pycap, host, named, tmp_path):
 def test_cgroup(tree, host):
     """Those in the cgroup and below it, children too; by the path of the folder, or by that in the hierarchy."""
     top, below, beside = tree
-    inside = [host.start(PYTHON, "-c", SPIN, cgroup=group) for group in (top, below)]
-    native = host.start("sh", "-c", "while :; do :; done", cgroup=below)
-    others = [host.start(PYTHON, "-c", SPIN, cgroup=beside), host.start(PYTHON, "-c", SPIN)]
+    inside = [host.start(PYTHON, "-c", WORKS, cgroup=group) for group in (top, below)]
+    native = host.start(*NATIVE, cgroup=below)
+    others = [host.start(PYTHON, "-c", WORKS, cgroup=beside), host.start(PYTHON, "-c", WORKS)]
     by_path = f"/no/such/one,/{top.name}/{below.name}"
     expected = [(host.record("--cgroup", path, *every), [*pythons, *([native] if every else [])])
                 for path, pythons in ((top, inside), (by_path, inside[1:])) for every in ([], ["-a"])]
     for recorder, processes in expected:
         host.wait_until_recorded(processes, recorder)
-    late = host.start(PYTHON, "-c", SPIN, cgroup=below)
+    late = host.start(PYTHON, "-c", WORKS, cgroup=below)
     recorders = [recorder for recorder, _ in expected]
     host.wait_until_recorded([late], *recorders)
     assert all(other.poll() is None for other in others)
@@ -199,11 +202,12 @@ def test_cgroup(tree, host):
         assert set(stacks) == {late.pid, *(p.pid for p in processes)}
 
 
+@pytest.mark.long
 def test_moved(tree, host):
     """A move between cgroups is noticed after a while, both ways at once."""
     top, _, beside = tree
-    comes, later = host.start(PYTHON, "-c", SPIN), host.start(PYTHON, "-c", SPIN)
-    goes = host.start(PYTHON, "-c", SPIN, cgroup=top)
+    comes, later = host.start(PYTHON, "-c", WORKS), host.start(PYTHON, "-c", WORKS)
+    goes = host.start(PYTHON, "-c", WORKS, cgroup=top)
     recorder = host.record("--cgroup", top)
     host.wait_until_recorded([goes], recorder)
     (beside / "cgroup.procs").write_text(str(goes.pid))
@@ -212,7 +216,7 @@ def test_moved(tree, host):
     for process in (comes, later):
         (top / "cgroup.procs").write_text(str(process.pid))
         host.wait_until_recorded([process], recorder)
-    mark = host.start(PYTHON, "-c", SPIN, cgroup=top)
+    mark = host.start(PYTHON, "-c", WORKS, cgroup=top)
     host.wait_until_recorded([mark], recorder)
     stacks, = host.end(recorder)
     assert set(stacks) == {comes.pid, later.pid, goes.pid, mark.pid}

@@ -16,7 +16,7 @@ import time
 import pytest
 
 import profile_readers
-from conftest import ROOT
+from conftest import ROOT, later
 from profile_store import Hold, ProfileStore, answer, cut_after, cut_before, cut_in, garbage, stacks
 from pusher import Pusher, expected, good, refused, stacks_of, until
 
@@ -227,6 +227,7 @@ def test_sender_killed(push, store, folder, tmp_path, at):
     assert sum(times.values()) - len(times) <= push.figures()["pysym_push_repeated_profiles_total", None]
 
 
+@pytest.mark.sanitized
 @pytest.mark.parametrize("act, repeats", [(cut_before, 0), (cut_in, 0), (cut_after, 2)])
 def test_connection_cut(push, store, folder, tmp_path, act, repeats):
     for at in (1, 4):
@@ -237,6 +238,7 @@ def test_connection_cut(push, store, folder, tmp_path, act, repeats):
     assert sum(times_stored(store).values()) - len(times_stored(store)) == repeats
 
 
+@pytest.mark.sanitized
 def test_store_killed_and_restarted(push, store, folder, tmp_path):
     held = store.fault(Hold(), when=lambda p: len(store.profiles) >= 3)
     running = push.start(*WINDOW, folder)
@@ -280,7 +282,7 @@ def test_store_that_holds_a_request(push, store, folder):
 
 
 @one_store
-@pytest.mark.parametrize("status", [429, 500, 502, 503, 507])
+@pytest.mark.parametrize("status", [503, later(429), later(500), later(502), later(507)])
 def test_store_that_is_sick(push, store, folder, tmp_path, status):
     """Each request fails for a while, as that of a full disk: nothing counts as refused, and then all comes."""
     sick = store.fault(answer(status), times=4)
@@ -313,6 +315,7 @@ def test_several_at_once(push, store, folder, tmp_path):
     assert set(times_stored(store).values()) == {1}
 
 
+@pytest.mark.sanitized
 @pytest.mark.parametrize("content, stored", [
     (b"\0\xff\xfe\r\n\r\n", False),
     (b"HTTP/1.1 200 OK\r\nContent-Le", True),
@@ -325,6 +328,7 @@ def test_garbage(push, store, folder, tmp_path, content, stored):
     check_all_there(store, folder, tmp_path)
 
 
+@pytest.mark.sanitized
 def test_not_a_store(push, store, folder, tmp_path):
     """A page with a form to log in says 200, too: that is no answer of a store, and nothing counts as accepted."""
     page = store.fault(garbage(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 13\r\n\r\n<html></html>", stored=False))
@@ -431,6 +435,7 @@ def certificate(tmp_path):
     return files
 
 
+@pytest.mark.sanitized
 def test_tls(folder, tmp_path, certificate):
     """A store that nobody vouches for gets nothing, and no token."""
     with ProfileStore("parca", certificate=certificate) as store:
@@ -497,6 +502,7 @@ def peak_kib(running):
     return found
 
 
+@pytest.mark.long
 @pytest.mark.unsanitized
 @one_store
 def test_memory_while_the_store_is_down(push, store, make, tmp_path):

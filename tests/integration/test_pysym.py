@@ -534,6 +534,7 @@ def test_summary_of_host_and_command(make, pysym):
     assert re.findall(r".*command.*", text) == ["  command       ended by signal 9, 2.500 s, 1.251 s of CPU"], text
 
 
+@pytest.mark.sanitized
 def test_newer_flags(make, pysym):
     """Flags of a later version are skipped, with what comes with them: the samples count, and the summary says so."""
     trace = make(samples=10, newer=3, native=0)
@@ -734,6 +735,7 @@ def test_help_lists_all_formats(make, pysym):
     assert re.match(r"pysym \d+\.\d+\.\d+\n$", good(pysym("--version")))
 
 
+@pytest.mark.sanitized
 def test_files_that_are_no_trace(make, pysym, tmp_path):
     (tmp_path / "empty").write_bytes(b"")
     (tmp_path / "text").write_text("no trace at all, just a text that is long enough to be mistaken\n" * 9)
@@ -744,6 +746,7 @@ def test_files_that_are_no_trace(make, pysym, tmp_path):
         assert done.stdout == "" and done.stderr.count("\n") == 1
 
 
+@pytest.mark.sanitized
 def test_newer_version(make, pysym, tmp_path):
     """The header's version fields stand behind its magic; a checksum covers them or not, it is refused in any case."""
     data = bytearray(make(samples=10).read_bytes())
@@ -756,6 +759,7 @@ def test_newer_version(make, pysym, tmp_path):
     assert str(path) in done.stderr
 
 
+@pytest.mark.sanitized
 def test_truncated(make, pysym, tmp_path):
     """What is whole is read; what is not is told."""
     data = make(samples=3000, interval_us=5000, native=0).read_bytes()
@@ -772,6 +776,7 @@ def test_truncated(make, pysym, tmp_path):
     assert "NOT ended in good order" in pysym(path, "-f", "summary", "-v").stdout
 
 
+@pytest.mark.sanitized
 def test_flipped_bits(make, pysym, tmp_path):
     """Whatever bit flips: an answer, no crash, and damage is told."""
     data = make(samples=400, interval_us=50000, epoch_samples=50).read_bytes()

@@ -92,6 +92,7 @@ def test_prefork_server(tmp_path):
     check_whole(trace)
 
 
+@pytest.mark.long
 def test_greenlets(tmp_path):
     """Native stacks end where a greenlet begins. Above it is what other greenlets have on the stack by now."""
     trace = tmp_path / "t.bin"
@@ -126,6 +127,7 @@ def test_something(number):
 """
 
 
+@pytest.mark.long
 def test_suite_in_workers(pycap, tmp_path):
     """pytest-xdist: both workers, though each is begun by a thread of the first process."""
     try:

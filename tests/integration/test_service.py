@@ -17,7 +17,7 @@ import pytest
 
 import accounts
 import prometheus_text
-from conftest import PYCAP, PYSYM, PYTHON, ROOT
+from conftest import PYCAP, PYSYM, PYTHON, ROOT, WORKS
 
 WAIT_S = 120
 
@@ -73,7 +73,7 @@ def start(tmp_path):
 @pytest.fixture
 def busy():
     """A Python that runs, and goes on."""
-    with subprocess.Popen([PYTHON, "-c", "print(flush=True)\nwhile True: sum(range(1000))"], stdout=subprocess.PIPE) as program:
+    with subprocess.Popen([PYTHON, "-c", "print(flush=True)\n" + WORKS], stdout=subprocess.PIPE) as program:
         assert program.stdout.read(1)
         yield program
         program.kill()

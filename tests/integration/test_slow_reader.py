@@ -15,7 +15,7 @@ import time
 import pytest
 
 import accounts
-from conftest import PYCAP, PYSYM, PYTHON
+from conftest import PYCAP, PYSYM, PYTHON, later
 
 pytestmark = pytest.mark.usefixtures("needs_bpf")
 # Has ever new stacks, and says when it has run for so many seconds of CPU time how many those were, and ends after a pause.
@@ -72,8 +72,8 @@ def figure(status, name, labels=""):
     return float(found[1]) if found else 0
 
 
-@pytest.mark.parametrize("rate", [0, pytest.param(10_000, marks=pytest.mark.long)])
-@pytest.mark.parametrize("unwind", ["tables", "snapshot"])
+@pytest.mark.parametrize("rate", [0, later(10_000)])
+@pytest.mark.parametrize("unwind", [later("tables"), "snapshot"])
 def test_samples_are_left_out(unwind, rate, pysym, tmp_path):
     """
     With tables only samples are left out. With copies of stacks, and little room, nothing is written for a stopped reader any
@@ -133,7 +133,7 @@ def test_samples_are_left_out(unwind, rate, pysym, tmp_path):
     assert "pycap_unread_bytes" in figures
 
 
-@pytest.mark.smoke
+@pytest.mark.smoke(load=True)
 def test_reader_that_keeps_up(tmp_path):
     """Nothing is lost, and something comes each second, also when nothing happens."""
     trace = tmp_path / "t.bin"

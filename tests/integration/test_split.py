@@ -139,6 +139,7 @@ def test_several_inputs(make, split):
         assert folded(text) == {k: v for k, v in folded(both[window]).items() if "-1000" in k}
 
 
+@pytest.mark.sanitized
 @pytest.mark.parametrize("name", formats())
 def test_every_format(pysym, make, tmp_path, name):
     """What is written of samples can be split; what is of the trace cannot, and says so."""

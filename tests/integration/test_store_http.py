@@ -19,6 +19,8 @@ import pytest
 from conftest import PYCAP, PYSYM
 from web_server import Authority, Proxy, WebServer, answer, ok, openssl
 
+pytestmark = pytest.mark.sanitized
+
 STORE_SEND = pathlib.Path(PYSYM).parent / "tools/store_send"
 TOKEN = "geheim-0123456789"
 NO_NAME = ("dns", "timeout")  # a machine without a network may wait for a server of names

@@ -91,7 +91,7 @@ def seen(needs_bpf, recorded, pysym, any_python):
     return waits_of(pysym, trace, any_python), told, said
 
 
-@pytest.mark.smoke("3.14")
+@pytest.mark.smoke("3.14", load=True)
 def test_waits_last_as_long_as_the_program_says(seen):
     """Each task by itself. A look finds what a task does at that moment, so each wait is known to within the time between two
     looks; of waits that are shorter it is the sum that is right, as chance has it."""

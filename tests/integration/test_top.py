@@ -88,7 +88,7 @@ def expect_end(screen, code, program):
 
 
 @pytest.mark.live
-@pytest.mark.smoke("q")
+@pytest.mark.smoke("q", load=True)
 @pytest.mark.parametrize("key", ["q", "C-c"])
 def test_quit(key, screen, program):
     begin(screen, program)

@@ -23,6 +23,7 @@ def test_every_version_has_one():
     assert set(supported_versions()) - have == NEVER_RUN
 
 
+@pytest.mark.sanitized
 @pytest.mark.parametrize("trace", TRACES, ids=lambda path: path.stem)
 def test_golden(trace, pysym):
     done = pysym(trace, "--format", "folded", "--python-only", "--interpreter", "calls", "--columns", "--full-filenames")

@@ -36,7 +36,7 @@ def sums_of_threads(by_kind):
     return out
 
 
-@pytest.mark.smoke
+@pytest.mark.smoke(load=True)
 def test_every_wait(needs_bpf, rings, pysym, tmp_path):
     """With a stack for each wait: all time is there, at its function, to the ns by thread and kind."""
     truth, path = record_waits(pysym, tmp_path, 1, "-e", "off-cpu/period=1/")

@@ -14,6 +14,8 @@ import subprocess
 import threading
 import time
 
+import pytest
+
 from conftest import PYCAP, PYSYM, PYTHON
 
 WAKES_A_SECOND = 6
@@ -58,6 +60,7 @@ def wakes_by_second(recorders):
     return counts
 
 
+@pytest.mark.long
 def test_wakes(needs_bpf, tmp_path):
     """
     At two rates, and with a ring of all CPUs, beside the same others. A recorder that is woken for each of these, or for each sample,

@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """
-Makes the table of real programs in docs/accuracy.md: runs each program of programs.py, records it with pycap and, at the
-same time, with py-spy --native, and prints how much of the stacks was seen and the first ten rows of both.
+Makes the tables of real programs in docs/accuracy.md: runs each program of programs.py, records it with pycap and, at the
+same time, with py-spy --native, and prints how much of the stacks was seen and the first ten rows of both. With --group,
+runs the programs of a group of judged.py from their start to their end and judges them by their own clocks.
 
 usage: table.py [--seconds N] [--keep DIR] [PROGRAM...]
+       table.py --group ml|services [--keep DIR] [--options "PYCAP OPTIONS"] [PROGRAM...]
 
-By root, on a machine that does nothing else. Programs come from PyPI; what cannot be had is left out with the reason.
+By root, on a machine that does nothing else. Programs come from PyPI; what cannot be had is left out with the reason. The
+environment `ml` is 9 GB large. Ends with 1 if a program of a group is beyond a bound.
 """
 import argparse
 import collections
@@ -19,8 +22,12 @@ import subprocess
 import sys
 import tempfile
 
+import judge
+import judged
 import programs
 import venvs
+sys.path.insert(0, str(programs.APPS))
+import clocks  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PYCAP = os.environ.get("PYCAP", str(ROOT / "build/pycap"))
@@ -102,26 +109,80 @@ def print_program(name, trace, raw):
     return "\n".join(["", f"{program.title}, Python {version[1] if version else '?'}:", "", "```", *lines, "```"])
 
 
+JUDGED_HEAD = """\
+| program | samples | Python whole, % | native whole, % | judged, % | MKL, generated | phases | largest error | chance |
+|---|--:|--:|--:|--:|--:|--:|---|--:|"""
+
+
+def percent(share):
+    return "-" if share is None else f"{share:.1f}"
+
+
+def judge_program(program, name, folder, options):
+    """Records one of a group; its row, and the bounds that it is beyond of with what cuts its stacks."""
+    own = folder / name
+    own.mkdir()
+    trace = own / "trace.bin"
+    judged.record(PYCAP, program, trace, own / "clocks", options)
+    status = json.loads(pysym(trace, "-f", "summary", "--json"))["files"][0]["settings"].get("command.exit_status")
+    if status != "0" and not program.seconds:
+        raise RuntimeError(f"the program has ended with {status}: " + (trace.with_suffix(".out").read_text().strip() or "?")[-300:])
+    verdict = judge.judge(PYSYM, trace, clocks.read(own / "clocks") if program.clocked else {}, 1 / program.hz)
+    worst = f"{verdict.worst.errors:+.1f} {verdict.worst.name}" if verdict.worst else "-"
+    print(f"| {program.title} | {verdict.count:,} | {percent(verdict.python)} | {percent(verdict.native)} | "
+          f"{percent(verdict.settled)} | {verdict.apart['MKL']}, {verdict.apart['generated']} | {len(verdict.phases) or '-'} | "
+          f"{worst} | {f'{verdict.chance:.2g}' if verdict.phases else '-'} |")
+    if not verdict.misses:
+        return []
+    cut = [f"  {count} {reason}: {where}" for (reason, where), count in verdict.cut.most_common(ROWS)]
+    return [f"{name}: {'; '.join(verdict.misses)}", *cut]
+
+
+def judge_group(group, names, folder, options):
+    missed = []
+    print(JUDGED_HEAD)
+    for name in names or judged.GROUPS[group]:
+        try:
+            missed += judge_program(judged.GROUPS[group][name], name, folder, options)
+        except (venvs.Missing, RuntimeError, subprocess.SubprocessError) as error:
+            print(f"{name}: {error}", file=sys.stderr)
+        sys.stdout.flush()
+    print("\n".join(["", "Beyond a bound:", *missed] if missed else []))
+    return 1 if missed else 0
+
+
+def show_all(names, seconds, folder):
+    print("| program | Python | samples | Python whole, % | native whole, % | processes | depth | py-spy's |")
+    print("|---|---|--:|--:|--:|---|--:|--:|")
+    rows = []
+    for name in names or programs.PROGRAMS:
+        try:
+            rows.append(print_program(name, *record(name, seconds, folder)))
+        except (venvs.Missing, RuntimeError, subprocess.CalledProcessError) as error:
+            print(f"{name}: {error}", file=sys.stderr)
+        sys.stdout.flush()
+    print("\n".join(rows))
+    return 0
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--seconds", type=int, default=4)
     parser.add_argument("--keep", type=pathlib.Path, help="where traces are kept")
-    parser.add_argument("programs", nargs="*", default=list(programs.PROGRAMS))
+    parser.add_argument("--group", choices=judged.GROUPS)
+    parser.add_argument("--options", default="", help="for pycap record, with --group")
+    parser.add_argument("programs", nargs="*")
     arguments = parser.parse_args()
-    print("| program | Python | samples | Python whole, % | native whole, % | processes | depth | py-spy's |")
-    print("|---|---|--:|--:|--:|---|--:|--:|")
-    rows = []
+    known = judged.GROUPS[arguments.group] if arguments.group else programs.PROGRAMS
+    if set(arguments.programs) - set(known):
+        parser.error(f"the programs are {', '.join(known)}")
     with tempfile.TemporaryDirectory() as temporary:
         folder = arguments.keep or pathlib.Path(temporary)
-        folder.mkdir(exist_ok=True)
-        for name in arguments.programs:
-            try:
-                rows.append(print_program(name, *record(name, arguments.seconds, folder)))
-            except (venvs.Missing, RuntimeError, subprocess.CalledProcessError) as error:
-                print(f"{name}: {error}", file=sys.stderr)
-            sys.stdout.flush()
-    print("\n".join(rows))
+        folder.mkdir(parents=True, exist_ok=True)
+        if arguments.group:
+            return judge_group(arguments.group, arguments.programs, folder, arguments.options.split())
+        return show_all(arguments.programs, arguments.seconds, folder)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -5,6 +5,7 @@ can be measured again. An environment is made anew when its list changes.
 """
 import fcntl
 import glob
+import hashlib
 import os
 import pathlib
 import re
@@ -30,7 +31,18 @@ VENVS = {
     "lark": ("debian", ["pytest==9.2.0", "lark==1.3.1"]),
     "duckdb": ("debian", ["duckdb==2.0.0"]),
     "py-spy": ("debian", ["py-spy==0.4.3"]),
+    "ml": ("3.12", ["torch==2.15.0", "jax==0.12.0.1", "tensorflow==2.21.0", "numba==0.68.1", "numpy==2.5.5", "scipy==1.18.1",
+                    "pandas==3.1.1", "polars==2.1.0", "pyarrow==26.0.1", "duckdb==2.0.1", "opencv-python-headless==5.0.0.93",
+                    "scikit-learn==1.9.1", "joblib==1.6.0", "lightgbm==4.7.0", "xgboost==3.4.1", "orjson==3.13.0",
+                    "pydantic==2.14.4", "lxml==6.1.3", "pillow==13.0.0", "Cython==3.3.1", "pybind11==3.1.0",
+                    "setuptools==84.2.1"]),
+    "services": ("3.11", ["celery==5.7.0", "granian==2.8.9", "Hypercorn==0.18.0", "daphne==4.2.3", "Django==5.2.19", "Flask==3.1.3",
+                          "ansible-core==2.19.14", "Scrapy==2.19.0", "Sphinx==9.0.4", "uWSGI==2.0.31"]),
+    "cluster": ("3.11", ["dask==2026.8.0", "distributed==2026.8.0", "ray==2.60.0", "ipykernel==7.4.0", "jupyter_client==8.10.0"]),
+    "packers": ("3.11", ["pex==2.105.2", "shiv==1.0.8", "cx_Freeze==8.7.3", "pyinstaller==6.22.3", "Nuitka==4.3.3"]),
 }
+
+EXTENSIONS = pathlib.Path(__file__).resolve().parent / "apps/ext"
 
 
 class Missing(Exception):
@@ -48,10 +60,10 @@ def interpreter(version):
     return found[0]
 
 
-def run(command, what, cwd=None):
+def run(command, what, cwd=None, seconds=500):
     """Runs a command of set-up; raises Missing with its last words."""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=500, cwd=cwd)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=seconds, cwd=cwd)
     except (OSError, subprocess.SubprocessError) as error:
         raise Missing(f"{what}: {error}") from error
     if done.returncode:
@@ -69,8 +81,28 @@ def venv(name):
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not stamp.exists() or stamp.read_text() != wanted:
             run([interpreter(version), "-m", "venv", "--clear", str(folder)], "no virtual environment")
-            run([str(folder / "bin/pip"), "install", "-q", *packages], "not to be had from PyPI")
+            run(["nice", "-n", "19", str(folder / "bin/pip"), "install", "-q", *packages], "not to be had from PyPI", seconds=1500)
             stamp.write_text(wanted)
+    return folder
+
+
+def extensions(name):
+    """The folder of the modules of apps/ext, built by the compilers in the environment `name` and a C++ compiler."""
+    sources = sorted(EXTENSIONS.iterdir())
+    digest = hashlib.sha256(b"".join(each.read_bytes() for each in sources)).hexdigest()[:12]
+    folder = venv(name) / f"ext-{digest}"
+    if folder.exists():
+        return folder
+    made = folder.with_suffix(".new")
+    made.mkdir(exist_ok=True)
+    python = str(venv(name) / "bin/python")
+    paths = "import pybind11, sysconfig; print(sysconfig.get_path('include'), pybind11.get_include())"
+    include = [f"-I{path}" for path in subprocess.check_output([python, "-c", paths], text=True).split()]
+    run([python, "-m", "cython", "-3", str(EXTENSIONS / "in_cython.pyx"), "-o", str(made / "in_cython.c")], "Cython fails")
+    for one in (made / "in_cython.c", EXTENSIONS / "in_pybind.cpp", EXTENSIONS / "in_c.c"):
+        compiler = "c++" if one.suffix == ".cpp" else "cc"
+        run([compiler, "-O2", "-shared", "-fPIC", *include, str(one), "-o", str(made / (one.stem + ".so"))], f"no {one.stem}")
+    made.rename(folder)
     return folder
 
 

@@ -117,8 +117,9 @@ TEST_WITH(bomb, fixture_init, fixture_deinit)
     struct fixture *f = *state;
     struct archive_files *a;
 
+    NOT_SANITIZED();
     setenv("TMPDIR", f->dir, 1);
-    assert_true(fixture_run(f, "(printf '\\177ELF'; head -c 400M /dev/zero | tr '\\0' A) >big && tar cf - big | zstd -q >bomb.tar.zst &&"
+    assert_true(fixture_run(f, "(printf '\\177ELF'; head -c 280M /dev/zero | tr '\\0' A) >big && tar cf - big | zstd -q >bomb.tar.zst &&"
                                "rm big"));
     struct error *err = archive_files_open(path_of(f, "bomb.tar.zst"), NULL, &a);
     assert_non_null(err);
@@ -131,14 +132,15 @@ TEST_WITH(bomb_of_zeros, fixture_init, fixture_deinit)
 {
     struct fixture *f = *state;
 
+    NOT_SANITIZED();
     make_files(f);
-    assert_true(fixture_run(f, "for i in 1 2 3 4 5 6; do (cat good; head -c 100M /dev/zero) >z$i; done && tar cf - z? | zstd -q >z.tar.zst &&"
+    assert_true(fixture_run(f, "for i in 1 2 3 4 5 6; do cp good z$i && truncate -s +46M z$i; done && tar cf - z? | zstd -q >z.tar.zst &&"
                                "tar cf - z? | gzip -1 >z.tar.gz && tar cf z.tar --sparse z? && (cat z.tar.gz; head -c 3M /dev/urandom) >big.tar.gz"));
     assert_error(f, "z.tar.zst", ERROR_LIMIT, "unpacks to more than 256 MiB and 200 times its size");
     assert_int_equal(count_in(f, "z.tar"), 6);
-    assert_int_equal(count_in(f, "z.tar.gz"), 6); /* of 2.6 MB: not out of proportion */
+    assert_int_equal(count_in(f, "z.tar.gz"), 6); /* of 1.2 MB: not out of proportion */
     /* Text that is skipped counts, too. */
-    assert_true(fixture_run(f, "rm z* && head -c 600M /dev/zero >z1 && tar cf - z1 good | zstd -q >z.tar.zst"));
+    assert_true(fixture_run(f, "rm z* && truncate -s 276M z1 && tar cf - z1 good | zstd -q >z.tar.zst"));
     assert_error(f, "z.tar.zst", ERROR_LIMIT, "unpacks to more than 256 MiB and 200 times its size");
     /* Packed twice: the inside is no archive. */
     assert_true(fixture_run(f, "tar cf a.tar good && gzip -k a.tar && gzip -c a.tar.gz >twice.tar.gz"));

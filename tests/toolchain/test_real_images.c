@@ -110,7 +110,7 @@ static void each_real(void (*use)(const char *path, uint32_t *count), uint32_t *
 
     glob("/usr/bin/python[23].*[0-9]", 0, NULL, &found);
     glob("/usr/lib/*/libpython[23]*.so.1.0", GLOB_APPEND, NULL, &found);
-    /* What tests/interpreters.sh and tests/flavours.sh left in the cache. */
+    /* What tests/interpreters.sh, tests/flavours.sh and tests/released.sh left in the cache. */
     const char *cache = getenv("PYCAP_TEST_CACHE");
     char in_home[400];
     snprintf(in_home, sizeof in_home, "%s/.cache/pycap-tests", home ? home : "");
@@ -119,6 +119,8 @@ static void each_real(void (*use)(const char *path, uint32_t *count), uint32_t *
     glob(pattern, GLOB_APPEND, NULL, &found);
     snprintf(pattern, sizeof pattern, "%s/flavours/*/bin/python[23].*[0-9dt]", cache);
     glob(pattern, GLOB_APPEND, NULL, &found);
+    snprintf(pattern, sizeof pattern, "%s/released/{*/app/python3.*[0-9t],pbs-*/bin/python3.*[0-9t],*/lib/libpython3*.so.1.0}", cache);
+    glob(pattern, GLOB_APPEND | GLOB_BRACE, NULL, &found);
     snprintf(pattern, sizeof pattern, "%s/.pyenv/versions/*/lib/libpython[23]*.so.1.0", home ? home : "");
     glob(pattern, GLOB_APPEND, NULL, &found);
     for (size_t i = 0; i < found.gl_pathc; i++)

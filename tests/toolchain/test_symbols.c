@@ -195,6 +195,21 @@ TEST_WITH(symbol_tables, fixture_init, fixture_deinit)
     symbols_close(s);
 }
 
+/* Debug information that has no mangled names, as compilers write for some debuggers: the table of symbols has the rest of the name. */
+TEST_WITH(methods_without_mangled_names, fixture_init, fixture_deinit)
+{
+    static const char method[] = "namespace app { struct S { int run(int); }; int S::run(int x) { return x * 3; } }";
+    struct fixture *f = *state;
+
+    fixture_write(f, "method.cc", method, sizeof method - 1);
+    assert_true(fixture_run(f, "$(command -v clang || command -v clang-14) -shared -fPIC -g -gsce -o a.so method.cc"));
+    struct symbols *s = open_files(f, "a.so", "a.so");
+    uint64_t run = fixture_symbol(f, "a.so", "_ZN3app1S3runEi");
+    assert_int_equal(symbols_quality(s), SYMBOLS_DWARF);
+    assert_name(s, run + 1, "app::S::run(int)", 1);
+    symbols_close(s);
+}
+
 TEST_WITH(minidebuginfo, fixture_init, fixture_deinit)
 {
     static uint8_t plain[1 << 20], packed[1 << 20];

@@ -3,7 +3,8 @@
  * Makes traces that are small and cost their reader much: they unpack to gigabytes, or describe work that grows with the
  * square of their length. Records are written byte by byte, since the writer would refuse most of them.
  *
- * usage: make_bomb OUT NAME. Without a good NAME it prints all names, one a line.
+ * usage: make_bomb OUT NAME [BLOCKS]. Of what is repeated there are so many blocks, 12 unless told. Without a good NAME it prints
+ * all names, one a line.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,12 +15,13 @@
 #include "formats/trace/block.h"
 #include "formats/trace/trace.h"
 
-enum { FILE_MAX = 1 << 20, BLOCK_FILL = 15 << 20, BLOCKS_MAX = 12, PIECE = 64 << 10 };
+enum { FILE_MAX = 1 << 20, BLOCK_FILL = 15 << 20, PIECE = 64 << 10 };
 
 struct bomb {
     FILE *out;
     uint64_t file_bytes, epoch;
     uint32_t sequence;
+    int blocks; /* of what is repeated */
     struct buf block; /* records */
 };
 
@@ -150,7 +152,7 @@ static void repeat(struct bomb *b, const struct buf *record)
 {
     bool fits = flush(b, TRACE_BLOCK_STARTS_EPOCH);
 
-    for (int i = 0; fits && i < BLOCKS_MAX; i++) {
+    for (int i = 0; fits && i < b->blocks; i++) {
         while (b->block.len_bytes + record->len_bytes <= BLOCK_FILL)
             buf_put(&b->block, record->data, record->len_bytes);
         fits = flush(b, 0);
@@ -301,10 +303,10 @@ int main(int argc, char **argv)
 {
     const struct trace_file_header header = {
         .version = TRACE_VERSION, .least_reader = TRACE_LEAST_READER, .header_len_bytes = TRACE_FILE_HEADER_BYTES};
-    struct bomb b = {0};
+    struct bomb b = {.blocks = argc > 3 ? atoi(argv[3]) : 12};
     uint8_t head[TRACE_FILE_HEADER_BYTES];
 
-    for (size_t i = 0; argc == 3 && i < sizeof bombs / sizeof *bombs; i++) {
+    for (size_t i = 0; argc > 2 && i < sizeof bombs / sizeof *bombs; i++) {
         if (strcmp(argv[2], bombs[i].name) || !(b.out = fopen(argv[1], "we")))
             continue;
         trace_file_header_pack(&header, head);

@@ -17,6 +17,7 @@
  *     second_event=0      also "page-faults", of value 1, between the samples of the first; so many
  *     torn=0              every so many samples have a Python stack that broke off
  *     unjoined=0          every so many samples have a join without native frames
+ *     cut=0               every so many samples have a native stack that ended in code without call frame information
  *     gil=0               say who held the GIL: thread 1 alone
  *     labels=0            samples go round so many asyncio tasks, and every other one is of subinterpreter 1
  *     containers=0        each process is in a container of its own
@@ -81,6 +82,7 @@ enum {
     SECOND_EVENT,
     TORN,
     UNJOINED,
+    CUT,
     GIL,
     LABELS,
     CONTAINERS,
@@ -102,6 +104,7 @@ enum {
     RUN,
     SLOWER,
     CHANGED,
+    LINELESS, /* frames of that line say that theirs is not known */
     MOVED,
     FRESH,
     LEAVES,
@@ -117,7 +120,7 @@ struct maker {
     struct setting settings[SETTING_COUNT];
     uint64_t sample_count, period_ns, random;
     uint32_t event, second_event;
-    uint32_t *threads, *tuples, *torn_tuples, *unjoined_tuples, *label_sets;
+    uint32_t *threads, *tuples, *torn_tuples, *unjoined_tuples, *cut_tuples, *label_sets;
     double *shares;   /* with zipf: of the stacks up to this rank */
     uint32_t *ranked; /* the stack of each rank */
 };
@@ -168,6 +171,10 @@ static uint32_t put_python(struct maker *m, uint32_t code, int64_t line, bool ru
 {
     struct trace_python_frame f = {
         .code = code, .offset = line * LINE_STEP_BYTES, .flags = run_start ? TRACE_FRAME_RUN_END : 0};
+    if (line && (uint64_t)line == get(m, LINELESS)) {
+        f.offset = -1;
+        f.flags |= TRACE_FRAME_LINE_UNKNOWN;
+    }
     return trace_writer_intern(m->w, TRACE_python_frame, &f);
 }
 
@@ -277,6 +284,9 @@ static void put_tuples(struct maker *m)
         struct trace_tuple torn = tuple;
         torn.python_end = LOSS_python_torn;
         m->torn_tuples[s] = get(m, TORN) ? trace_writer_intern(m->w, TRACE_tuple, &torn) : 0;
+        struct trace_tuple cut = tuple;
+        cut.native_end = LOSS_no_unwind_info;
+        m->cut_tuples[s] = get(m, CUT) ? trace_writer_intern(m->w, TRACE_tuple, &cut) : 0;
         tuple.join = native && get(m, UNJOINED) ? put_join(m, false) : 0;
         m->unjoined_tuples[s] = get(m, UNJOINED) ? trace_writer_intern(m->w, TRACE_tuple, &tuple) : 0;
     }
@@ -478,6 +488,8 @@ static void put_sample(struct maker *m, uint64_t i, uint64_t time_ns)
         sample.tuple = m->torn_tuples[stack];
     if (get(m, UNJOINED) && i % get(m, UNJOINED) == 0)
         sample.tuple = m->unjoined_tuples[stack];
+    if (get(m, CUT) && i % get(m, CUT) == 0)
+        sample.tuple = m->cut_tuples[stack];
     if (get(m, GIL))
         sample.flags = TRACE_SAMPLE_GIL_KNOWN | ((get(m, NATURAL) ? draw(m, 3) : thread) ? 0 : TRACE_SAMPLE_GIL);
     if (get(m, LABELS)) {
@@ -746,6 +758,7 @@ int main(int argc, char **argv)
                           [SECOND_EVENT] = {"second_event", 0},
                           [TORN] = {"torn", 0},
                           [UNJOINED] = {"unjoined", 0},
+                          [CUT] = {"cut", 0},
                           [GIL] = {"gil", 0},
                           [LABELS] = {"labels", 0},
                           [CONTAINERS] = {"containers", 0},
@@ -767,6 +780,7 @@ int main(int argc, char **argv)
                           [RUN] = {"run", 0},
                           [SLOWER] = {"slower", 0},
                           [CHANGED] = {"changed", 0},
+                          [LINELESS] = {"lineless", 0},
                           [MOVED] = {"moved", 0},
                           [FRESH] = {"fresh", 0},
                           [LEAVES] = {"leaves", 0},
@@ -787,10 +801,11 @@ int main(int argc, char **argv)
             return 2;
     }
     m.threads = calloc(get(&m, THREADS), sizeof *m.threads);
-    m.tuples = calloc(3 * get(&m, STACKS), sizeof *m.tuples);
+    m.tuples = calloc(4 * get(&m, STACKS), sizeof *m.tuples);
     m.label_sets = calloc(get(&m, LABELS) + 1, sizeof *m.label_sets);
     m.torn_tuples = m.tuples + get(&m, STACKS);
     m.unjoined_tuples = m.torn_tuples + get(&m, STACKS);
+    m.cut_tuples = m.unjoined_tuples + get(&m, STACKS);
     if (get(&m, ZIPF) && !prepare_ranks(&m)) {
         fprintf(stderr, "make_trace: no memory for %" PRIu64 " stacks\n", get(&m, STACKS));
         return 1;

@@ -72,14 +72,22 @@ static inline bool space_add(struct space *s, uint64_t address, const void *data
 
 static inline bool space_read(const struct space *s, uint64_t address, void *out, uint64_t len)
 {
-    for (size_t i = 0; i < s->ranges.count; i++) {
-        const struct space_range *r = &s->ranges.data[i];
-        if (address >= r->address && len <= r->len && address - r->address <= r->len - len) {
-            memcpy(out, r->data + (address - r->address), len);
-            return true;
-        }
+    size_t first = 0, behind = s->ranges.count; /* the ranges that may begin last at or before the address */
+
+    while (behind - first > 1) {
+        size_t middle = first + (behind - first) / 2;
+        if (s->ranges.data[middle].address <= address)
+            first = middle;
+        else
+            behind = middle;
     }
-    return false;
+    if (first == behind)
+        return false;
+    const struct space_range *r = &s->ranges.data[first];
+    if (address < r->address || len > r->len || address - r->address > r->len - len)
+        return false;
+    memcpy(out, r->data + (address - r->address), len);
+    return true;
 }
 
 static inline bool space_write(const struct space *s, FILE *f)

@@ -75,7 +75,7 @@ static inline uint32_t python(struct scene *s, const char *name, const char *fil
 {
     LOAD(s, code, .id = ++s->codes, .python_version = 0x030b02f0, .first_line = line, .name_form = 1,
          .name_len = strlen(name), .name = bytes_of_text(name), .filename_form = 1, .filename_len = strlen(file),
-         .filename = bytes_of_text(file));
+         .filename = bytes_of_text(file), .line_table_form = 1);
     LOAD(s, python_frame, .id = ++s->frames, .code = s->codes, .flags = flags);
     return s->frames;
 }

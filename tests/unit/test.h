@@ -46,6 +46,17 @@
 /* Once in a file whose tests start threads: ThreadSanitizer runs those files, and main.c fails those that do not say so. */
 #define STARTS_THREADS bool unit_starts_threads = true
 
+/* First in a test of what very much takes: time and memory of sanitizers are their own, and small tests have the same code. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define NOT_SANITIZED()                                                        \
+    do {                                                                       \
+        print_message("about time and memory, of which sanitizers take more\n"); \
+        skip();                                                                \
+    } while (0)
+#else
+#define NOT_SANITIZED() (void)0
+#endif
+
 #define TEST_FUNCTION(function, setup, teardown)                                                                   \
     static void function(void **state);                                                                            \
     __attribute__((constructor)) static void register_##function(void)                                             \

@@ -16,6 +16,7 @@
 #include "formats/base/columns.h"
 #include "formats/base/printable.h"
 #include "formats/base/sha1.h"
+#include "formats/base/sha256.h"
 #include "formats/base/sort.h"
 #include "formats/base/square_root.h"
 #include "formats/base/utf8.h"
@@ -507,6 +508,30 @@ TEST(sha1)
     expect_sha1(as, 55, 55, "c1c8bbdc22796e28c0e15163d20899b65621d65a");
     expect_sha1(as, 56, 56, "c2db330f6083854c99d4b5bfb6e8f29f201be699");
     expect_sha1(as, 64, 64, "0098ba824b5c16427bd7a1122a5a442a25ec644d");
+}
+
+TEST(sha256)
+{
+    static const struct {
+        size_t len_bytes;
+        const char *expected; /* as sha256sum prints it */
+    } lengths[] = {
+        {0, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
+        {55, "9f4390f8d30c2dd92ec9f095b65e2b9ae9b0a925a5258e241c9f1e910f734318"},
+        {56, "b35439a4ac6f0948b6d6f9e3c6af0f5f590ce20f1bde7090ef7970686ec6738a"},
+        {64, "ffe054fe7ae0cb6dc65c3af9b61d5209f439851db43d0ba5997337df154668eb"},
+        {1000, "41edece42d63e8d9bf515a9ba6932e1c20cbc9f5a5d134645adb5db1b9737ea3"},
+    };
+    uint8_t hash[SHA256_BYTES];
+    char as[1000];
+
+    memset(as, 'a', sizeof as);
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        sha256(as, lengths[i].len_bytes, hash);
+        assert_string_equal(hex_of(hash, sizeof hash).text, lengths[i].expected);
+    }
+    sha256("abc", 3, hash); /* FIPS 180-4 */
+    assert_string_equal(hex_of(hash, sizeof hash).text, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 }
 
 TEST(square_root)

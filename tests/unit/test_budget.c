@@ -57,6 +57,15 @@ TEST(lost)
     assert_int_equal(b.steps, 2);
 }
 
+/* A part just below a half lowers the rate no further than all the others. */
+TEST(nearly_half_lost)
+{
+    struct budget b = start(1000, 0, 0);
+
+    assert_int_equal(second(&b, 0, 470, 0), BUDGET_LOST);
+    assert_int_equal(b.rate, 500);
+}
+
 /* CPU use is proportional to the rate: one step brings it under the limit, where it stays. */
 TEST(cpu)
 {

@@ -188,6 +188,12 @@ TEST(repeated_names)
     assert_true(match_repeated(old, 2, shifted, 2));
     assert_int_equal(old[0].partner, 0);
     assert_int_equal(old[1].partner, 1);
+    /* One of two with the same code is gone: nobody knows which. */
+    struct repeated twice[] = {{10, 5, 0}, {20, 5, 0}, {30, 3, 0}}, once[] = {{15, 5, 0}, {25, 3, 0}};
+    assert_true(match_repeated(twice, 3, once, 2));
+    assert_int_equal(twice[0].partner, REPEATED_NONE);
+    assert_int_equal(twice[1].partner, REPEATED_NONE);
+    assert_int_equal(twice[2].partner, 1);
 
     struct comparison c = compared(&m, STACKS("a.py:run~@1!10", "a.py:run~@2!20", "a.py:f"), STACKS("a.py:run~@1!20", "a.py:run~@2!30", "a.py:f"), NULL);
     size_t rows = 0;
@@ -248,11 +254,12 @@ TEST(hostile_sizes)
     struct made m;
     char name[64];
 
+    NOT_SANITIZED();
     made_init(&m);
     m.set.limits = &limits;
     for (int run = 0; run < 6; run++) {
         uint32_t deep = RUN_SET_ROOT;
-        for (uint32_t i = 0; i < 100000; i++) {
+        for (uint32_t i = 0; i < 50000; i++) {
             snprintf(name, sizeof name, "f%u", i);
             uint32_t f = run_set_function(&m.set, &(struct run_function){made_text(&m, i % 2 ? "a.py" : "b.py"), made_text(&m, name), 1, false});
             uint32_t node = run_set_node(&m.set, i < 900 ? deep : RUN_SET_ROOT, f);
@@ -269,7 +276,7 @@ TEST(hostile_sizes)
     if (!err)
         made_check(&c);
     assert_null(err);
-    assert_true(c.rows.count > 100000);
+    assert_true(c.rows.count > 50000);
     comparison_deinit(&c);
     /* A limit that is too low is an error, whatever is done at that time. */
     for (uint64_t work = 1; work < UINT64_C(100000000); work *= 100) {

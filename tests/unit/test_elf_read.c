@@ -5,14 +5,17 @@
  */
 #include "tests/unit/test.h"
 
+#define XXH_INLINE_ALL
 #include <elf.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include "formats/base/clock.h"
+#include "formats/base/hex.h"
 #include "formats/cpython/image.h"
 #include "formats/elf/cfi_file.h"
 #include "formats/elf/identity.h"
@@ -146,7 +149,7 @@ TEST(padding_of_notes)
     }
 }
 
-/* Contents are hashed of ELF files up to a limit. Sixteen terabytes, the longest file of ext4, would take hours. */
+/* Contents are hashed of ELF files: of large ones parts. Sixteen terabytes, the longest file of ext4, would take hours. */
 TEST(what_is_hashed)
 {
     static const char script[] = "#!/bin/sh\n";
@@ -154,12 +157,145 @@ TEST(what_is_hashed)
 
     assert_int_equal(id_kind_of(fd, NULL), ELF_ID_CONTENT_HASH);
     assert_int_equal(ftruncate(fd, (off_t)(UINT64_C(1) << 43)), 0);
-    assert_int_equal(id_kind_of(fd, NULL), ELF_ID_NONE);
+    assert_int_equal(id_kind_of(fd, NULL), ELF_ID_PARTS_HASH);
     close(fd);
     fd = memfd_create("script", MFD_CLOEXEC);
     put(fd, 0, script, sizeof script);
     assert_int_equal(id_kind_of(fd, NULL), ELF_ID_NONE);
     close(fd);
+}
+
+enum { PARTS_COUNT = 5, PIECE = 16 << 10, SYMTAB_AT = 64 << 20, SYMTAB_BYTES = 5 << 20, STRINGS_AT = 80 << 20, DYNSYM_AT = 96 << 20 };
+
+/* As docs/trace-format.md says it. */
+static void take_range(int fd, uint64_t at, uint64_t len_bytes, XXH3_state_t *state)
+{
+    static uint8_t bytes[4 << 20];
+
+    assert_int_equal(pread(fd, bytes, len_bytes, (off_t)at), len_bytes);
+    XXH3_128bits_update(state, bytes, len_bytes);
+}
+
+static void take_pieces(int fd, uint64_t at, uint64_t len_bytes, XXH3_state_t *state)
+{
+    for (uint64_t i = 0; i < 255; i++)
+        take_range(fd, at + i * ((len_bytes - PIECE) / 255), PIECE, state);
+    take_range(fd, at + len_bytes - PIECE, PIECE, state);
+}
+
+/* Whether a file has the hash that an independent reader computes; that one is stored. */
+static bool has_hash_of_parts(int fd, uint64_t len_bytes, uint8_t hash[static 16])
+{
+    XXH3_state_t *state = XXH3_createState();
+    XXH128_canonical_t expected;
+    struct elf_identity id;
+
+    XXH3_128bits_reset(state);
+    XXH3_128bits_update(state, &len_bytes, 8);
+    take_pieces(fd, 0, len_bytes, state);
+    take_range(fd, SECTIONS_AT, PARTS_COUNT * sizeof(Elf64_Shdr), state);
+    take_pieces(fd, SYMTAB_AT, SYMTAB_BYTES, state);
+    take_range(fd, STRINGS_AT, 1000, state);
+    take_range(fd, DYNSYM_AT, 4 << 20, state);
+    take_range(fd, STRINGS_AT + 1000, 1, state);
+    XXH128_canonicalFromHash(&expected, XXH3_128bits_digest(state));
+    XXH3_freeState(state);
+    memcpy(hash, expected.digest, 16);
+    OK(elf_identity_read(fd, "made", &id));
+    bool same = elf_identity_is(&id, ELF_ID_PARTS_HASH, hash, 16);
+    elf_identity_deinit(&id);
+    return same;
+}
+
+static int make_large(uint64_t len_bytes)
+{
+    const Elf64_Shdr sections[PARTS_COUNT] = {
+        {0},
+        {.sh_type = SHT_DYNSYM, .sh_offset = DYNSYM_AT, .sh_size = 4 << 20, .sh_link = 4},
+        {.sh_type = SHT_SYMTAB, .sh_offset = SYMTAB_AT, .sh_size = SYMTAB_BYTES, .sh_link = 3},
+        {.sh_type = SHT_STRTAB, .sh_offset = STRINGS_AT, .sh_size = 1000},
+        {.sh_type = SHT_STRTAB, .sh_offset = STRINGS_AT + 1000, .sh_size = 1},
+    };
+    int fd = make_file(len_bytes, PARTS_COUNT, 0);
+
+    put(fd, SECTIONS_AT, sections, sizeof sections);
+    return fd;
+}
+
+TEST(hash_of_parts)
+{
+    const uint64_t len_bytes = ELF_HASHED_BYTES_MAX + 12345, distance = (len_bytes - PIECE) / 255;
+    const uint64_t seen[] = {15, len_bytes - 1, distance, 100 * distance + PIECE - 1, SECTIONS_AT + 2 * sizeof(Elf64_Shdr) + 16,
+                             SYMTAB_AT, SYMTAB_AT + SYMTAB_BYTES - 1, STRINGS_AT + 999, STRINGS_AT + 1000, DYNSYM_AT + PIECE};
+    uint8_t before[16], after[16], one = 1, zero = 0;
+    int fd = make_large(len_bytes);
+
+    assert_true(has_hash_of_parts(fd, len_bytes, before));
+    for (size_t i = 0; i < sizeof seen / sizeof *seen; i++) {
+        put(fd, seen[i], &one, 1);
+        assert_true(has_hash_of_parts(fd, len_bytes, after));
+        assert_memory_not_equal(before, after, 16);
+        put(fd, seen[i], &zero, 1);
+    }
+    put(fd, distance - 1, &one, 1); /* between two pieces */
+    assert_true(has_hash_of_parts(fd, len_bytes, after));
+    assert_memory_equal(before, after, 16);
+    assert_int_equal(ftruncate(fd, (off_t)len_bytes + 1), 0);
+    assert_true(has_hash_of_parts(fd, len_bytes + 1, after));
+    assert_memory_not_equal(before, after, 16);
+    assert_int_equal(ftruncate(fd, (off_t)ELF_HASHED_BYTES_MAX), 0);
+    assert_int_equal(id_kind_of(fd, NULL), ELF_ID_CONTENT_HASH);
+    close(fd);
+}
+
+/* Headers of what the file does not have: the rest of it counts. */
+TEST(hash_of_missing_parts)
+{
+    const uint64_t len_bytes = ELF_HASHED_BYTES_MAX + 1;
+    const Elf64_Shdr outside[] = {
+        {.sh_type = SHT_DYNSYM, .sh_offset = len_bytes - 9, .sh_size = 10, .sh_link = UINT32_MAX},
+        {.sh_type = SHT_SYMTAB, .sh_offset = UINT64_MAX, .sh_size = UINT64_MAX, .sh_link = 0},
+    };
+    static const struct elf_stop late = {.deadline_ns = 1};
+    int fd = make_large(len_bytes);
+
+    put(fd, SECTIONS_AT + sizeof *outside, outside, sizeof outside);
+    assert_int_equal(id_kind_of(fd, NULL), ELF_ID_PARTS_HASH);
+    assert_int_equal(id_kind_of(fd, &late), ELF_ID_NONE);
+    put(fd, offsetof(Elf64_Ehdr, e_shoff), &len_bytes, sizeof len_bytes);
+    assert_int_equal(id_kind_of(fd, NULL), ELF_ID_PARTS_HASH);
+    close(fd);
+}
+
+static void expect_htlhash(const char *data, size_t len_bytes, const char *expected)
+{
+    struct elf_identity id = {0};
+    struct elf_file f;
+    int fd = memfd_create("made", MFD_CLOEXEC);
+
+    put(fd, 0, data, len_bytes);
+    OK(elf_file_open(fd, "made", NULL, &f));
+    elf_identity_add_htlhash(&f, &id);
+    assert_int_equal(id.htlhash_len, sizeof id.htlhash);
+    assert_string_equal(hex_of(id.htlhash, sizeof id.htlhash).text, expected);
+    assert_int_equal(ftruncate(fd, 0), 0); /* meanwhile */
+    elf_identity_add_htlhash(&f, &id);
+    assert_int_equal(id.htlhash_len, len_bytes ? 0 : sizeof id.htlhash);
+    elf_file_close(&f);
+    close(fd);
+}
+
+/* As Python's hashlib has it of the first and the last 4096 bytes, which may overlap, and the length. */
+TEST(htlhash)
+{
+    static char data[10000];
+
+    for (size_t i = 0; i < sizeof data; i++)
+        data[i] = (char)(i * 7 % 251);
+    expect_htlhash(data, 0, "af5570f5a1810b7af78caf4bc70a660f");
+    expect_htlhash(data, 10, "6e69e3eceec23248495ea841ce473404");
+    expect_htlhash(data, 5000, "35cfe5afede7a362b4d9237093292e7f");
+    expect_htlhash(data, 10000, "371b5a7020f97fd0a7de174436c348bf");
 }
 
 /* ---- windows ---- */

@@ -13,9 +13,7 @@
 STARTS_THREADS;
 
 enum {
-    ROWS_MAX = 1 << 19,
-    INDEX_MAX = 1 << 17,
-    WIDE_MAX = 1 << 14,
+    WORDS_MAX = 1 << 20,
     MODULES_MAX = 64,
     WIDE_BYTES = 10 * ARCH_PAGE_BYTES, /* of a function's variables */
     COPY_BYTES = 24 * ARCH_PAGE_BYTES,
@@ -98,19 +96,20 @@ static int set_up(void **state)
     modules_settle(f->modules, now_ns() + 60 * NS_PER_S); /* on a busy machine the worker is not waited for */
     OK(processes_take_modules(f->processes));
     f->memory = (struct tables_memory){
-        .rows = calloc(ROWS_MAX, sizeof *f->memory.rows),
-        .index = calloc(INDEX_MAX, sizeof *f->memory.index),
-        .wide = calloc(WIDE_MAX, sizeof *f->memory.wide),
+        .words = {.words = calloc(WORDS_MAX, sizeof *f->memory.words.words), .count = WORDS_MAX, .max = WORDS_MAX},
         .modules = calloc(MODULES_MAX, sizeof *f->memory.modules),
-        .row_count = ROWS_MAX,
-        .index_count = INDEX_MAX,
-        .wide_count = WIDE_MAX,
         .module_count = MODULES_MAX,
     };
-    assert_true(f->memory.rows && f->memory.index && f->memory.wide && f->memory.modules);
+    assert_true(f->memory.words.words && f->memory.modules);
     OK(tables_create(&f->memory, f->modules, &f->tables));
     OK(late_unwind_create(f->tables, &f->unwind));
     take(&f->taken);
+    /* A table that is not made yet is waited for a little; on a busy machine for longer. */
+    struct late_unwind_result out;
+    const uint64_t until_ns = now_ns() + 60 * NS_PER_S;
+    do
+        OK(late_unwind_run(f->unwind, f->process, &f->taken.sample, f->taken.stack, &out));
+    while (out.end == LOSS_table_missing && now_ns() < until_ns);
     *state = f;
     return 0;
 }
@@ -123,9 +122,7 @@ static int tear_down(void **state)
     tables_destroy(f->tables);
     processes_destroy(f->processes);
     modules_destroy(f->modules);
-    free(f->memory.rows);
-    free(f->memory.index);
-    free(f->memory.wide);
+    free(f->memory.words.words);
     free(f->memory.modules);
     free(f);
     return 0;

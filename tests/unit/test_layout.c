@@ -220,7 +220,7 @@ TEST(unknown_versions)
     assert_refused(0x030b02f1, NULL, 0, "CPython 3.11.2 was never released (known: " KNOWN ")");
     assert_refused(0x040000f0, NULL, 0, "CPython 4.0.0 is not supported (known: " KNOWN ")");
     assert_refused(0x030c00c2, NULL, 0, "CPython 3.12.0rc2 is a pre-release; only final releases are supported (known: " KNOWN ")");
-    assert_refused(0, NULL, 0, "CPython 0.0.0?0 is not supported (known: " KNOWN ")");
+    assert_refused(0, NULL, 0, "CPython ? is not supported (known: " KNOWN ")");
 }
 
 TEST(debug_offsets_refused)
@@ -321,6 +321,7 @@ TEST(version_text)
     assert_string_equal(py_version_text(0x030b07f0, buf), "3.11.7");
     assert_string_equal(py_version_text(0x030d00c2, buf), "3.13.0rc2");
     assert_string_equal(py_version_text(0x030f00a1, buf), "3.15.0a1");
+    assert_string_equal(py_version_text(0, buf), "?");
     assert_string_equal(py_version_text(0xffffffff, buf), "255.255.255");
     assert_string_equal(py_version_text(0xffffff9f, buf), "255.255.255?15");
     assert_string_equal(py_versions_known(), KNOWN);

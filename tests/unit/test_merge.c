@@ -2,7 +2,7 @@
 /*
  * The order of mixed stacks, by hand-written cases. Each names its frames, outermost first:
  * native frames by letters (capital: call machinery by name; a digit before them begins another
- * module, 0 memory without a file, where a capital is a trampoline by name), Python frames by runs ("ab c": two runs), joins by the native frame's name or "?".
+ * module, 0 memory without a file, where a capital is a trampoline by name, and others are by their code), Python frames by runs ("ab c": two runs), joins by the native frame's name or "?".
  */
 #include "tests/unit/test.h"
 
@@ -24,6 +24,8 @@ struct scene {
     uint32_t reason; /* of joins that are "?" */
     const char *eval, *clears, *greenlet; /* native frames that are such */
     const char *own, *library, *builtin; /* of the interpreter's own binary, the C library, built-in modules */
+    const char *made; /* in memory without a file, and no trampolines */
+    const char *api; /* without a name, or with one of the C API */
     const char *serves, *passes; /* called without the caller's doing; generated code that only passes a call on */
     /* What came of it. */
     uint32_t joined, unjoined, join_end, no_frame;
@@ -64,12 +66,14 @@ static void lay_out(struct scene *s, char *text)
                                                           .outer_machinery = machinery,
                                                           .inner_machinery = machinery,
                                                           .trampoline = known && !machinery,
+                                                          .forwards = module == MERGE_NO_MODULE && !names(s->made, *p),
                                                           .eval_loop = names(s->eval, *p),
                                                           .clears_frame = names(s->clears, *p),
                                                           .owner = names(s->own, *p)       ? MERGE_OWNER_INTERPRETER
                                                                    : names(s->library, *p) ? MERGE_OWNER_C_LIBRARY
                                                                                            : MERGE_OWNER_OTHER,
                                                           .kept = names(s->builtin, *p),
+                                                          .foreign = !names(s->api, *p),
                                                           .serves_caller = names(s->serves, *p),
                                                           .helpers = names(s->passes, *p),
                                                           .switches_stacks = names(s->greenlet, *p)};
@@ -193,6 +197,18 @@ TEST(trampolines)
     EXPECT("amteV", .native = "1m0t1eV", .python = "a", .joins = "?");
     /* The eval loop itself is made code. */
     EXPECT("mta", .native = "1m0te", .python = "a", .joins = "e");
+}
+
+/* Code that a JIT made is work, between Python functions as well: t has called the eval loop e, or f. */
+TEST(made_code)
+{
+    EXPECT("matk", .native = "1me0t1f", .python = "a k", .joins = "ef", .eval = "ef", .made = "t");
+    EXPECT("matk", .native = "1me0t1Vf", .python = "a k", .joins = "ef", .eval = "ef", .made = "t");
+    EXPECT("matk", .native = "1meV0t1f", .python = "a k", .joins = "ef", .eval = "ef", .made = "t");
+    EXPECT("atk", .native = "1me0t1f", .python = "a k", .joins = "ef", .eval = "ef", .made = "t", .own = "mef", .hide_interpreter = true);
+    EXPECT("mtb", .native = "1m0t1b", .eval = "b", .made = "t", .python_end = LOSS_complete);
+    /* Beside a trampoline, with -X perf. */
+    EXPECT("matk", .native = "1meV0t1V0u1f", .python = "a k", .joins = "ef", .eval = "ef", .made = "t");
 }
 
 /* The eval loop at the beginning or end of a call: what is shown of it is the same with a trampoline as without. */
@@ -599,6 +615,10 @@ TEST(interpreter_in_a_program)
     HIDDEN("pqax", .native = "1pqex", .python = "a", .joins = "e");
     HIDDEN("pabx", .native = "1peiif1x", .python = "a b", .joins = "ef");
     HIDDEN("pabcx", .native = "1peifjgx", .python = "a b c", .joins = "efg");
+    /* What the innermost called is the interpreter's where no name says otherwise, also behind another binary's frames. */
+    HIDDEN("pqa", .native = "1pqeij", .python = "a", .joins = "e", .api = "qij", .in_interpreter = true);
+    HIDDEN("paxyz", .native = "1peix2yz", .python = "a", .joins = "e", .api = "iyz", .in_interpreter = false);
+    HIDDEN("pay", .native = "1pe2y1i", .python = "a", .joins = "e", .api = "i", .in_interpreter = true);
     /* Another binary's frames between them stay, and so do functions of built-in modules. */
     HIDDEN("paysbx", .native = "1pei2y1sfx", .python = "a b", .joins = "ef", .builtin = "s");
     /* An activation without a run is none of the program's, but it ends what is known to be the interpreter's. */

@@ -58,6 +58,7 @@ static void put_copy(const struct scene *s, const char *name, char last)
 struct meeting {
     const char *path; /* how the process calls it; NULL: by its name */
     bool gone;        /* the process has ended */
+    uint64_t life;
     uint64_t generation, time_ns;
 };
 
@@ -84,7 +85,7 @@ static struct module *meet(struct scene *s, const char *name, struct meeting how
         .inode_generation = how.generation,
         .path = how.path ? how.path : real,
     };
-    OK(modules_find(s->modules, &(struct module_asker){.pid = how.gone ? INT_MAX : getpid()}, &mapping, &module));
+    OK(modules_find(s->modules, &(struct module_asker){.pid = how.gone ? INT_MAX : getpid(), .life = how.life}, &mapping, &module));
     assert_non_null(module);
     modules_settle(s->modules, now_ns() + 60 * NS_PER_S); /* on a busy machine the worker is not waited for */
     assert_false(module->pending);
@@ -178,6 +179,23 @@ TEST(files_of_processes_that_have_gone)
     struct module *after = meet(&s, "program", gone);
     assert_ptr_not_equal(after, before);
     assert_false(after->unreadable);
+    scene_deinit(&s);
+}
+
+/* What one program's file systems do not show, the next one's may: it need not wait until it is tried again. */
+TEST(another_program_tries_to_open_the_file_at_once)
+{
+    struct scene s;
+    char path[128];
+
+    scene_init(&s);
+    put_copy(&s, "program", 'x');
+    snprintf(path, sizeof path, "%s/program", s.dir);
+    struct module *module = meet(&s, "program", (struct meeting){.path = "/none/program", .gone = true, .life = 1});
+    assert_true(module->unreadable);
+    assert_true(meet(&s, "program", (struct meeting){.path = "/none/program", .life = 1})->unreadable);
+    assert_ptr_equal(meet(&s, "program", (struct meeting){.path = "/none/program", .life = 2}), module);
+    assert_false(module->unreadable);
     scene_deinit(&s);
 }
 

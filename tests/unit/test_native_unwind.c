@@ -54,29 +54,49 @@ PLACE static void place_resolver(void)
     sink += ffsll(sink) + (int)lrand48() + (int)getppid() + (int)getpgrp();
 }
 
-/* Code that a program made: calls what rdi says. */
+/* Code that a program made, at the beginning of a mapping: calls what rcx or rdi says. */
 PLACE static void place_made(const uint8_t *code, size_t len_bytes)
 {
-    uint8_t *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    uint8_t *p = mmap(NULL, 8192, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
+    munmap(p, 4096);
+    p += 4096;
     memcpy(p, code, len_bytes);
-    ((void (*)(void (*)(void)))(uintptr_t)p)(place_leaf);
+    ((void (*)(void (*)(void), int, int, void (*)(void)))(uintptr_t)p)(place_leaf, 0, 0, place_leaf);
     sink++;
 }
-/* As CPython 3.12's trampolines, as later ones, and with something else on the stack. */
+/*
+ * As CPython 3.12's trampolines, as later ones, both with another register, less than they have, and with something else on
+ * the stack.
+ */
 PLACE static void place_trampoline_312(void)
 {
-    static const uint8_t code[] = {0x48, 0x83, 0xec, 8, 0xff, 0xd7, 0x48, 0x83, 0xc4, 8, 0xc3};
+    static const uint8_t code[] = {0x48, 0x83, 0xec, 8, 0xff, 0xd1, 0x48, 0x83, 0xc4, 8, 0xc3};
     place_made(code, sizeof code);
 }
 PLACE static void place_trampoline_313(void)
 {
+    static const uint8_t code[] = {0x55, 0x48, 0x89, 0xe5, 0xff, 0xd1, 0x5d, 0xc3};
+    place_made(code, sizeof code);
+}
+PLACE static void place_near_312(void)
+{
+    static const uint8_t code[] = {0x48, 0x83, 0xec, 8, 0xff, 0xd7, 0x48, 0x83, 0xc4, 8, 0xc3};
+    place_made(code, sizeof code);
+}
+PLACE static void place_near_313(void)
+{
     static const uint8_t code[] = {0x55, 0x48, 0x89, 0xe5, 0xff, 0xd7, 0x5d, 0xc3};
+    place_made(code, sizeof code);
+}
+PLACE static void place_short(void)
+{
+    static const uint8_t code[] = {0x55, 0xff, 0xd1, 0x5d, 0xc3};
     place_made(code, sizeof code);
 }
 PLACE static void place_frame_pointer(void)
 {
-    static const uint8_t code[] = {0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xec, 0x20, 0xff, 0xd7, 0xc9, 0xc3};
+    static const uint8_t code[] = {0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xec, 0x20, 0xff, 0xd1, 0xc9, 0xc3};
     place_made(code, sizeof code);
 }
 
@@ -144,7 +164,8 @@ TEST_WITH(steps, NULL, stop_running)
 
 TEST_WITH(made_code, NULL, stop_running)
 {
-    static void (*const places[])(void) = {place_trampoline_312, place_trampoline_313, place_frame_pointer};
+    static void (*const places[])(void) = {place_trampoline_312, place_trampoline_313, place_near_312, place_near_313, place_short,
+                                           place_frame_pointer};
     static struct native_frame frames[NATIVE_MAX];
 
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
@@ -162,6 +183,9 @@ TEST_WITH(made_code, NULL, stop_running)
         uint32_t guessed = 0;
         while (!(frames[guessed].ip & NATIVE_GUESSED))
             guessed++;
+        /* The first two are trampolines of -X perf, and nothing else is. */
+        for (uint32_t k = 0; k < s->native_unwind.count; k++)
+            assert_int_equal(frames[k].ip & NATIVE_TRAMPOLINE ? 1 : 0, i < 2 && k + 1 == guessed);
         assert_int_equal(ptrace(PTRACE_POKEDATA, tid, frames[guessed].sp - 8, frames[guessed].sp), 0);
         take_snapshot(s, tid);
         run_native(s, frames);

@@ -34,7 +34,7 @@ TEST(last_number)
 TEST(stat)
 {
     struct procfs_stat s;
-    const char *line = "17 (a ) R (b) S 5 17 17 34816 17 4194304 101 4 3 2 7 8 0 0 20 0 1 0 1372751 3133440 380 "
+    const char *line = "17 (a ) R (b) S 5 17 17 34816 17 4194304 101 4 3 2 7 8 11 2 20 0 1 0 1372751 3133440 380 "
                        "18446744073709551615 94505100820480 94505100840361 140729845706256 0 0 0 0 0 0 0 0 0 17 3 0 0\n";
 
     assert_true(procfs_parse_stat(line, &s));
@@ -43,6 +43,7 @@ TEST(stat)
     assert_int_equal(s.parent_tgid, 5);
     assert_int_equal(s.minor_faults, 101);
     assert_int_equal(s.major_faults, 3);
+    assert_int_equal(s.waited_ticks, 13);
     assert_int_equal(s.start_ticks, 1372751);
     assert_int_equal(s.cpu, 3);
     assert_int_equal(s.image, UINT64_C(94505100820480) ^ UINT64_C(140729845706256) << 16);
@@ -150,7 +151,7 @@ TEST(follow)
 
     OK(modules_create(&modules));
     OK(processes_create(&options, modules, &processes));
-    OK(followed_create(processes, true, 1, &set));
+    OK(followed_create(processes, true, &set));
     OK(followed_add(set, (uint32_t)c.pid, false, now));
     OK(followed_add(set, 1u << 22, false, now)); /* there is none: no error, and nothing is followed */
     assert_int_equal(set->list.count, 1);
@@ -180,16 +181,33 @@ TEST(follow)
     assert_int_equal(stat.image, f->image);
     assert_int_equal(stat.parent_tgid, getpid());
 
-    /* One that has ended is dropped, and its unsampled CPU time stays on the account. */
+    /* What a thread has used is unseen when it has ended; until then its next sample may stand for it. */
     assert_int_equal(followed_unseen_ns(set), 0); /* no Python */
-    f->ended = f->python = true;
-    f->clock_ns = f->base_ns + 10 * NS_PER_S;
-    f->sampled_ns = 3 * NS_PER_S;
-    uint64_t unseen = followed_unseen_ns(set);
-    assert_int_equal(unseen, 7 * NS_PER_S - 2); /* two threads */
+    f->python = true;
+    assert_true(followed_read_clock(f));
+    for (size_t i = 0; i < f->tasks.count; i++) {
+        assert_true(followed_schedstat(f, &f->tasks.data[i], &after));
+        f->tasks.data[i].seen_ns = after.run_ns;
+    }
+    order(&c, 't');
     OK(followed_look(set, now += NS_PER_S / 50));
-    assert_int_equal(set->list.count, 1);
-    assert_int_equal(followed_unseen_ns(set), unseen);
+    assert_int_equal(followed_unseen_ns(set), 0);
+    f->clock_ns += 7 * NS_PER_S; /* of threads that were never met */
+    order(&c, 't');
+    OK(followed_look(set, now += NS_PER_S / 50));
+    uint64_t unseen = followed_unseen_ns(set);
+    assert_in_range(unseen, 6 * NS_PER_S, 7 * NS_PER_S);
+    followed_write_off(f);
+    followed_finish(set);
+    assert_in_range(followed_unseen_ns(set), unseen, unseen + NS_PER_S / 10);
+
+    /* One that has ended is dropped, and its unsampled CPU time stays on the account. */
+    f->ended = true;
+    unseen = followed_unseen_ns(set);
+    size_t others = set->list.count - 1;
+    OK(followed_look(set, now += NS_PER_S / 50));
+    assert_int_equal(set->list.count, others);
+    assert_in_range(followed_unseen_ns(set), unseen, unseen + NS_PER_S / 10);
     assert_int_not_equal(processes_find(processes, (uint32_t)c.pid)->ended_ns, 0);
 
     followed_destroy(set);

@@ -859,6 +859,9 @@ TEST(print)
     assert_printed(&rec, "string id=3 data=\"a\\\"b\\n\\xc3\\xa4\"\n");
     rec.string.data = (struct trace_bytes){(const uint8_t *)"\x1b[31m", 5};
     assert_printed(&rec, "string id=3 data=<1b5b33316d>\n");
+    /* A number is not text, whatever its bytes are. */
+    rec = (struct trace_record){.type = TRACE_module, .module = {.id = 1, .htlhash = {(const uint8_t *)"abc", 3}}};
+    assert_printed(&rec, "module id=1 kind=0 id_kind=0 build_id=<> path=0 file_size=0 segments=[] eval_ranges=[] flags=0 htlhash=<616263>\n");
     rec = (struct trace_record){.type = TRACE_join, .join = {.id = 1, .runs = {(uint64_t[]){2, 0, 0, 30}, 2}}};
     assert_printed(&rec, "join id=1 kind=0 runs=[2,0 0,30]\n");
     rec.type = TRACE_python_frame;

@@ -719,11 +719,13 @@ static void check_shares(void **state, pattern *next, uint32_t busy, double most
  */
 TEST_WITH(many_sites, set_up, tear_down)
 {
+    NOT_SANITIZED();
     check_sites(state, seldom_and_long, same_period, 3000, 1000, 0, 0.012);
 }
 
 TEST_WITH(many_sites_while_the_period_changes, set_up, tear_down)
 {
+    NOT_SANITIZED();
     check_sites(state, seldom_and_long, raised_period, 2000, 2400, 0, 0.012);
 }
 

@@ -229,9 +229,12 @@ static void check_faults(const char *path, struct space *space)
             }
             assert_int_equal(entries[i].address & ~WIRE_UNREAD & ~WIRE_GENERATOR, expected->address & ~WIRE_GENERATOR);
             if (entries[i].address & WIRE_UNREAD) {
+                /* Its line is known all the same, but where that takes the code object. */
+                assert_int_equal(entries[i].offset, space->layout.code_tlbc ? WIRE_OFFSET_UNKNOWN : expected->offset);
                 whole = false;
                 unread++;
-            } else if (space->layout.code_tlbc && entries[i].offset < 0) {
+            } else if (entries[i].offset == WIRE_OFFSET_UNKNOWN) {
+                assert_true(space->layout.code_tlbc);
                 /* Where the thread's bytecode begins could not be read. */
                 assert_int_equal(entries[i].fingerprint, expected->fingerprint);
                 whole = false;

@@ -38,15 +38,21 @@ static void destroy_job(struct worker_job *job)
     free(job);
 }
 
-static struct worker_job *new_job(uint32_t owner, uint32_t number, int read_fd, bool polls)
+static struct worker_job *new_job_of(uint32_t owner, uint32_t process, uint32_t number, int read_fd, bool polls)
 {
     struct test_job *j = calloc(1, sizeof *j);
 
     assert_non_null(j);
-    j->job = (struct worker_job){.owner = owner, .number = number, .run = run_job, .destroy = destroy_job};
+    j->job = (struct worker_job){.process = process, .owner = owner, .number = number, .run = run_job, .destroy = destroy_job};
     j->read_fd = read_fd;
     j->polls = polls;
     return &j->job;
+}
+
+/* Of an owner with one process. */
+static struct worker_job *new_job(uint32_t owner, uint32_t number, int read_fd, bool polls)
+{
+    return new_job_of(owner, owner, number, read_fd, polls);
 }
 
 static void begin(void)
@@ -60,6 +66,16 @@ static struct worker_job *next_done(struct worker *w)
     while (!(job = worker_take(w)))
         assert_true(worker_wait(w, now_ns() + SOON_NS));
     return job;
+}
+
+/* Takes so many jobs. place[N] becomes the position in which job N was done. */
+static void take_all(struct worker *w, uint32_t count, uint32_t *place)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        struct worker_job *job = next_done(w);
+        place[job->number] = i;
+        job->destroy(job);
+    }
 }
 
 TEST(owners_take_turns)
@@ -79,15 +95,36 @@ TEST(owners_take_turns)
     assert_null(worker_take(w));
     assert_int_equal(write(gate[1], "x", 1), 1);
     uint32_t place[2000] = {0};
-    for (uint32_t i = 0; i < 103; i++) {
-        struct worker_job *job = next_done(w);
-        place[job->number] = i;
-        job->destroy(job);
-    }
+    take_all(w, 103, place);
     assert_int_equal(place[0], 0);
     assert_true(place[1001] <= 4 && place[1002] <= 4);
     for (uint32_t i = 2; i <= 100; i++)
         assert_true(place[i] > place[i - 1]);
+    assert_false(worker_is_busy(w));
+    worker_destroy(w);
+    close(gate[0]);
+    close(gate[1]);
+}
+
+/* One owner has a hundred processes with ten jobs each, another one process with one. */
+TEST(many_processes_have_one_turn)
+{
+    struct worker *w;
+    int gate[2];
+
+    OK(worker_create(begin, &w));
+    assert_int_equal(pipe2(gate, O_CLOEXEC), 0);
+    assert_true(worker_add(w, new_job_of(7, 99, 0, gate[0], false)));
+    for (uint32_t i = 0; i < 1000; i++)
+        assert_true(worker_add(w, new_job_of(7, 100 + i % 100, 1 + i, -1, false)));
+    assert_true(worker_add(w, new_job_of(8, 1, 1001, -1, false)));
+    assert_int_equal(write(gate[1], "x", 1), 1);
+    uint32_t place[1002] = {0};
+    take_all(w, 1002, place);
+    assert_true(place[1001] <= 2);
+    /* Its own processes take turns, too. */
+    for (uint32_t i = 1; i <= 1000; i++)
+        assert_in_range(place[i], i, i + 1);
     assert_false(worker_is_busy(w));
     worker_destroy(w);
     close(gate[0]);
@@ -155,8 +192,8 @@ TEST(a_stuck_job_is_given_up)
     worker_destroy(w);
 }
 
-/* One user can hang two threads, whatever the number of his processes. Others' jobs are done all the same. */
-TEST(one_user_hangs_few)
+/* One owner can hang two threads, whatever the number of its processes. Others' jobs are done all the same. */
+TEST(one_owner_hangs_few)
 {
     struct worker *w;
     int gate[2];
@@ -164,12 +201,9 @@ TEST(one_user_hangs_few)
 
     OK(worker_create(begin, &w));
     assert_int_equal(pipe2(gate, O_CLOEXEC), 0);
-    for (uint32_t i = 1; i <= 4; i++) {
-        struct worker_job *job = new_job(i, i, gate[0], false);
-        job->user = 1000;
-        assert_true(worker_add(w, job));
-    }
-    for (uint32_t i = 1; i <= WORKER_HANGS_OF_USER; i++) {
+    for (uint32_t i = 1; i <= 4; i++)
+        assert_true(worker_add(w, new_job_of(1000, i, i, gate[0], false)));
+    for (uint32_t i = 1; i <= WORKER_HANGS_OF_OWNER; i++) {
         while (!worker_give_up(w, now_ns() + 2 * WORKER_STUCK_NS, &number)) /* until the thread has begun */
             usleep(1000);
         assert_int_equal(number, i);
@@ -180,12 +214,9 @@ TEST(one_user_hangs_few)
         assert_true(job->undone);
         job->destroy(job);
     }
-    struct worker_job *more = new_job(5, 5, -1, false), *other = new_job(6, 6, -1, false);
-    more->user = 1000;
-    other->user = 1001;
-    assert_false(worker_add(w, more));
-    assert_true(worker_add(w, other));
-    other = next_done(w);
+    assert_false(worker_add(w, new_job_of(1000, 5, 5, -1, false)));
+    assert_true(worker_add(w, new_job_of(1001, 6, 6, -1, false)));
+    struct worker_job *other = next_done(w);
     assert_int_equal(other->number, 6);
     assert_false(other->undone);
     other->destroy(other);

@@ -27,7 +27,7 @@ static inline uint64_t annotate_own(const struct annotate_weights *w)
 }
 
 struct annotate_line {
-    uint32_t section, line;
+    uint32_t section, line; /* 0: not known */
     uint32_t frame; /* one of the model's at this line */
     struct annotate_weights weights;
 };

@@ -95,7 +95,7 @@ static struct error *write_line(const struct annotate_view *v, const struct emit
     size_t len;
     const char *line = source_lines_get(text, l->line, &len);
 
-    bool ok = object && json_set(object, "line", json_integer(l->line)) &&
+    bool ok = object && json_set(object, "line", l->line ? json_integer(l->line) : json_null()) &&
               json_set_name(object, "function", v->model->frames[l->frame].function) && set_weights(object, event, &l->weights);
     TRY(json_write(object, ok, true, v->out));
     if (line)

@@ -62,9 +62,10 @@ static enum named named(const struct emit_frame *f, const char *name, size_t *fu
     return NAMED_NOT;
 }
 
+/* Code of a file of source. Which of its lines ran is not known of each frame of Python. */
 static bool has_lines(const struct emit_frame *f)
 {
-    return (f->kind == EMIT_PYTHON || f->kind == EMIT_NATIVE) && *f->file && f->line;
+    return *f->file && (f->kind == EMIT_PYTHON || (f->kind == EMIT_NATIVE && f->line));
 }
 
 /* ---- sections ---- */

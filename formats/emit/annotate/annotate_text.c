@@ -101,7 +101,7 @@ static bool choose(struct page *p)
     for (size_t i = p->section->line_begin; i < p->section->line_end; i++) {
         const struct annotate_line *l = &v->lines.data[i];
         uint32_t first = v->model->frames[l->frame].function_line;
-        if (!is_hot(p, l) || l->line > count)
+        if (!is_hot(p, l) || !l->line || l->line > count)
             continue;
         mark(p, l->line > context ? l->line - context : 1, context < count - l->line ? l->line + context : count);
         mark_head(p, first);
@@ -191,14 +191,17 @@ static size_t room_for_text(const struct page *p)
     return columns > used + TEXT_COLUMNS_LEAST ? columns - used : TEXT_COLUMNS_LEAST;
 }
 
-/* A row: the line's weights, its number, its text. Lines that are not hot are faint. */
+/* A row: the line's weights, its number (0: it is not known), its text. Lines that are not hot are faint. */
 static void put_row(const struct page *p, const struct annotate_line *l, uint32_t number, const char *text, size_t len, struct buf *out)
 {
     const struct emit_terminal *terminal = &p->view->options.terminal;
     bool hot = l && l->weights.total >= p->least && l->weights.total;
 
     put_weights(p, l ? &l->weights : NULL, out);
-    buf_printf(out, "  %*u  ", p->line_columns, number);
+    if (number)
+        buf_printf(out, "  %*u  ", p->line_columns, number);
+    else
+        buf_printf(out, "  %*s  ", p->line_columns, "?");
     size_t from = out->len_bytes;
     buf_put_str(out, hot ? "" : layer_colour(terminal, EMIT_MARK));
     put_text(text, len, room_for_text(p), out);
@@ -225,10 +228,10 @@ static void put_lines_alone(const struct page *p, uint32_t below, struct buf *ou
     for (size_t i = p->section->line_begin; i < p->section->line_end; i++) {
         const struct annotate_line *l = &v->lines.data[i];
         struct buf name = {0};
-        if (l->line <= below || !is_hot(p, l))
+        if ((l->line && l->line <= below) || !is_hot(p, l))
             continue;
         if (below)
-            buf_put_str(&name, "(not in this text) ");
+            buf_put_str(&name, l->line ? "(not in this text) " : "(line not known) ");
         name_plain(v->model->frames[l->frame].function, &name);
         put_row(p, l, l->line, buf_cstr(&name), name.len_bytes, out);
         buf_deinit(&name);
@@ -266,7 +269,7 @@ static void put_rest(const struct page *p, struct buf *out)
 
     for (size_t i = p->section->line_begin; i < p->section->line_end; i++) {
         const struct annotate_line *l = &v->lines.data[i];
-        bool shown = p->source && l->line <= source_lines_count(&p->text) ? p->marks.data[l->line] > 0 : is_hot(p, l);
+        bool shown = p->source && l->line && l->line <= source_lines_count(&p->text) ? p->marks.data[l->line] > 0 : is_hot(p, l);
         if (!l->weights.total || shown)
             continue;
         rest += annotate_own(&l->weights);

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "formats/base/hex.h"
+#include "formats/base/intern.h"
+#include "formats/base/vec.h"
 
 static void put_folder(const struct emit_files *files, struct buf *out)
 {
@@ -94,32 +96,53 @@ static struct error *link_image(struct emit_files *files, const char *path, cons
     return err;
 }
 
-static struct error *write_image(struct emit_files *files, const struct code_images *images, uint32_t i)
+/* `first`: the image that has the contents of number `i`, that one or an earlier one. Contents are written once. */
+static struct error *write_image(struct emit_files *files, const struct code_images *images, uint32_t i, uint32_t first)
 {
     const struct code_image *image = code_images_get(images, i);
     struct buf full = {0}, path = {0};
     FILE *file;
 
-    name_files_image_path(files, images, i, &full);
+    name_files_image_path(files, images, first, &full);
     code_images_path(images, i, &path);
     const struct member member = {buf_cstr(&full) + 1, "elf",
                                   hex_of(code_image_build_id(image), CODE_IMAGE_ID_BYTES)};
-    struct error *err = full.bad || path.bad ? error_no_memory() : add_member(files, &member, &file);
+    struct error *err = full.bad || path.bad ? error_no_memory() : NULL;
+    if (!err && first == i)
+        err = add_member(files, &member, &file);
     if (!err)
         err = link_image(files, buf_cstr(&path), &member);
-    if (!err)
+    if (!err && first == i)
         err = code_image_write(image, file);
     buf_deinit(&full);
     buf_deinit(&path);
     return err;
 }
 
+/* The build ID of an image says what it holds: of two binaries with the same names it is one. */
+static struct error *write_images(struct emit_files *files, const struct code_images *images)
+{
+    struct intern ids = {0};
+    VEC(uint32_t) first = {0}; /* image of each id */
+    struct error *err = NULL;
+
+    for (uint32_t i = 0; !err && i < code_images_count(images); i++) {
+        const struct code_image *image = code_images_get(images, i);
+        bool added;
+        if (!code_image_is_used(image))
+            continue;
+        uint32_t id = intern_id(&ids, code_image_build_id(image), CODE_IMAGE_ID_BYTES, &added);
+        bool ok = id != INTERN_NONE && (!added || VEC_PUSH(&first, i));
+        err = ok ? write_image(files, images, i, first.data[id]) : error_no_memory();
+    }
+    VEC_DEINIT(&first);
+    intern_deinit(&ids);
+    return err;
+}
+
 struct error *name_files_write(struct emit_files *files, struct code_images *images, struct kernel_names *kernel)
 {
     TRY(code_images_finish(images));
-    for (uint32_t i = 0; i < code_images_count(images); i++) {
-        if (code_image_is_used(code_images_get(images, i)))
-            TRY(write_image(files, images, i));
-    }
+    TRY(write_images(files, images));
     return kernel_names_are_used(kernel) ? write_kernel(files, kernel) : NULL;
 }

@@ -5,7 +5,8 @@
  *     perf.data.d/python-code                           the code image, where the records say it is: a link to its elf
  *     perf.data.d/native/usr/lib/libc.so.6              that of a binary, likewise, where native names travel
  *     perf.data.d/debug/.build-id/aa/bbbb...            link to ../../PATH/ID
- *     perf.data.d/debug/PATH/ID/elf                     a code image; PATH is the absolute path of the link above
+ *     perf.data.d/debug/PATH/ID/elf                     a code image; PATH is the absolute path of the link above, or of the
+ *                                                       first one, where several binaries have the same names
  *     perf.data.d/debug/[kernel.kallsyms]/ID/elf        the kernel's symbols, with a .build-id link
  *     perf.data.d/debug/[kernel.kallsyms]/ID/kallsyms   the same as text, for hotspot's --kallsyms
  *
