@@ -109,7 +109,10 @@ def kernel_bytes(pid):
     """Memory of the BPF maps that a process has open or mapped, each once."""
     folder, maps = pathlib.Path(f"/proc/{pid}"), {}
     for fd in (folder / "fdinfo").iterdir():
-        found = dict(re.findall(r"^(memlock|map_id):\s+(\d+)$", fd.read_text(), re.M))
+        try:
+            found = dict(re.findall(r"^(memlock|map_id):\s+(\d+)$", fd.read_text(), re.M))
+        except FileNotFoundError:  # closed since
+            continue
         if "map_id" in found:
             maps[found["map_id"]] = int(found["memlock"])
     mapped = re.findall(r"^([0-9a-f]+)-([0-9a-f]+) rw-s 0+ .*anon_inode:bpf-map$", (folder / "maps").read_text(), re.M)
