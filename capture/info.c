@@ -9,6 +9,8 @@
 #include "capture/host/errand.h"
 #include "capture/host/host_check.h"
 #include "capture/host/privileges.h"
+#include "capture/process/process_names.h"
+#include "capture/process/process_program.h"
 #include "capture/process/processes.h"
 #include "capture/host/procfs.h"
 #include "capture/sampler/sampler.h"
@@ -83,29 +85,38 @@ static const char *tls_text(const struct process *p)
     return p->glibc && has_key ? "pthread key" : "thread list";
 }
 
-static void print_process(const struct process *p, uint64_t own_mount_namespace, bool verbose, FILE *out)
+/* A table's widths; what is longer moves the rest of its line. */
+enum { NAME_WIDTH = 32, TITLE_WIDTH = 16 };
+
+static void print_process(struct processes *all, struct process *p, uint64_t own_mount_namespace, bool verbose, FILE *out)
 {
     const struct py_image *image = &p->python->python;
     uint64_t mount = procfs_namespace((pid_t)p->tgid, "mnt");
-    char version[32];
-    struct buf flavour = {0}, comm = {0}, path = {0};
+    char version[64], other_version[32], text[PROCESS_NAME_MAX];
+    struct buf flavour = {0}, name = {0}, title = {0}, path = {0};
 
-    printable_put(&comm, p->comm);
+    process_find_program(p, true);
+    printable_put(&name, processes_name(all, p, text));
+    printable_put(&title, *process_title(p) ? process_title(p) : "-");
     printable_put(&path, p->python->path);
+    py_version_text(image->version_hex, version);
+    if (p->rival && process_runs_python(p, p->rival, p->rival_bias))
+        snprintf(version + strlen(version), sizeof version - strlen(version), ", %s", py_version_text(p->rival->python.version_hex, other_version));
 
     if (image->layout.debug_build)
         buf_put_str(&flavour, " debug");
     if (image->layout.free_threaded)
         buf_put_str(&flavour, " free-threaded");
-    job_text_print(out, "%8u  %-16s  %-8s%s  %-6s  %s  %s\n", p->tgid, buf_cstr(&comm), py_version_text(image->version_hex, version),
-            buf_cstr(&flavour), p->glibc ? "glibc" : "other", buf_cstr(&path),
+    job_text_print(out, "%8u  %-*s  %-*s  %-8s%s  %-6s  %s  %s\n", p->tgid, NAME_WIDTH, buf_cstr(&name), TITLE_WIDTH,
+            buf_cstr(&title), version, buf_cstr(&flavour), p->glibc ? "glibc" : "other", buf_cstr(&path),
             mount && mount != own_mount_namespace ? "(own mount namespace)" : "");
     if (image->refused)
         fprintf(out, "%8s  cannot be recorded: %s\n", "", image->refused);
     else if (verbose)
         fprintf(out, "%8s  thread states by %s\n", "", tls_text(p));
     buf_deinit(&flavour);
-    buf_deinit(&comm);
+    buf_deinit(&name);
+    buf_deinit(&title);
     buf_deinit(&path);
 }
 
@@ -140,10 +151,11 @@ struct error *info_print(bool verbose, FILE *out)
         err = processes_take_modules(processes);
     }
     if (!err) {
-        fprintf(out, "%8s  %-16s  %-8s  %-6s  %s\n", "PID", "NAME", "CPYTHON", "LIBC", "INTERPRETER");
+        fprintf(out, "%8s  %-*s  %-*s  %-8s  %-6s  %s\n", "PID", NAME_WIDTH, "NAME", TITLE_WIDTH, "TITLE", "CPYTHON", "LIBC",
+                "INTERPRETER");
         for (struct process *p; (p = processes_next(processes, &cursor));) {
             if (p->python) {
-                print_process(p, own_mount, verbose, out);
+                print_process(processes, p, own_mount, verbose, out);
                 found++;
             }
         }

@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "symbolize/convert.h"
 
-#include <inttypes.h>
 #include <string.h>
 
-#include "formats/base/printable.h"
-#include "formats/base/shell_word.h"
-#include "formats/base/size_text.h"
 #include "formats/base/vec.h"
 #include "formats/compare/baseline.h"
 #include "formats/compare/tally.h"
-#include "formats/emit/shown.h"
 #include "symbolize/check/check_consumer.h"
 #include "symbolize/compare/diff.h"
 #include "symbolize/compare/gather.h"
+#include "symbolize/convert_messages.h"
 #include "symbolize/live/live_consumer.h"
 #include "symbolize/pass/dump.h"
 #include "symbolize/pass/emit_consumer.h"
@@ -31,6 +27,7 @@
 #include "symbolize/summary/summary_consumer.h"
 #include "symbolize/trace/file_limits.h"
 #include "symbolize/trace/input.h"
+#include "symbolize/trace/process_names.h"
 
 /* Memory that a view of a stream keeps of what it resolved, before it begins anew. */
 #define LIVE_RESOLVED_BYTES (UINT64_C(128) << 20)
@@ -46,6 +43,7 @@ struct convert {
     VEC(struct input) inputs;
     struct file_limits limits;
     struct scout scout;
+    struct process_names names; /* of all passes */
     struct resolver *resolver; /* NULL for an output that resolves nothing */
     struct sources *sources;   /* NULL: no --source was given */
     struct summary *summary;   /* the pass owns it from add_summary() on */
@@ -75,6 +73,7 @@ static struct error *init_pass(struct convert *c, struct pass *p)
     TRY(pass_init(p, c->inputs.data, c->inputs.count, &c->options->filters, c->resolver));
     p->limits = &c->limits;
     p->progress = &c->progress;
+    p->names = &c->names;
     p->filter.scouted = c->scout.files.data;
     return NULL;
 }
@@ -125,6 +124,7 @@ static struct error *scout_for(struct convert *c, const struct consumer *consume
     err = pass_init(&p, c->inputs.data, c->inputs.count, &none, resolver);
     p.limits = &limits;
     p.progress = &c->progress;
+    p.names = &c->names;
     if (!err)
         err = pass_add(&p, consumer, &c->scout);
     if (!err)
@@ -132,6 +132,15 @@ static struct error *scout_for(struct convert *c, const struct consumer *consume
     pass_deinit(&p);
     resolver_destroy(resolver);
     return file_limits_explain(&limits, err);
+}
+
+static bool can_be_read_again(const struct convert *c)
+{
+    for (size_t i = 0; i < c->inputs.count; i++) {
+        if (!input_again(&c->inputs.data[i]))
+            return false;
+    }
+    return true;
 }
 
 static struct error *scout(struct convert *c)
@@ -147,6 +156,8 @@ static struct error *scout(struct convert *c)
     }
     if (durations)
         TRY(scout_for(c, &scout_durations));
+    if (c->options->filters.comms.count && !c->live && can_be_read_again(c))
+        TRY(scout_for(c, &scout_names));
     return matches ? scout_for(c, &scout_matches) : NULL;
 }
 
@@ -194,42 +205,9 @@ static void check_strict(struct convert *c)
                              !strict_check(&c->options->strict, c->summary, c->resolver, c->trouble);
 }
 
-static bool is_asked_for(const struct option_texts *events, const char *name)
-{
-    for (size_t i = 0; i < events->count; i++) {
-        if (!strcmp(events->data[i], name))
-            return true;
-    }
-    return !events->count;
-}
-
-/* Tells on standard error what the filters left, event by event of those asked for; and which patterns did nothing. */
 static void tell_filters(const struct convert *c, bool shown)
 {
-    const struct emit_model *m = resolver_model(c->resolver);
-    struct buf text = {0};
-
-    for (uint32_t event = 0; shown && *m->filters && event < m->event_count; event++) {
-        if (!is_asked_for(&c->options->filters.events, m->events[event].name))
-            continue;
-        buf_put_str(&text, text.len_bytes ? "; " : "pysym: ");
-        if (m->event_count > 1)
-            buf_printf(&text, "%s: ", m->events[event].name);
-        shown_put(m, event, &text);
-    }
-    if (text.len_bytes)
-        buf_printf(&text, " (%s)\n", m->filters);
-    size_t before = text.len_bytes;
-    buf_put_str(&text, "pysym: ");
-    if (stack_nothing_matched(resolver_stack_map(c->resolver), &text))
-        buf_put_str(&text, "\n");
-    else
-        text.len_bytes = before;
-    struct buf clean = {0};
-    printable_put_lines(&clean, buf_cstr(&text));
-    fputs(buf_cstr(&clean), c->trouble);
-    buf_deinit(&clean);
-    buf_deinit(&text);
+    convert_tell_filters(c->options, c->resolver, shown, c->trouble);
 }
 
 /* ---- the outputs: each adds its consumers, runs the pass, and sets the outcome ---- */
@@ -527,21 +505,6 @@ static struct error *run_diff(struct convert *c, struct pass *p)
     return err;
 }
 
-/* What to do with the baseline, if it is a file, and what it lacks. */
-static void tell_baseline(const struct convert *c, const struct run_set *set, const struct baseline_written *what)
-{
-    struct buf word = {0};
-    struct size_text size;
-
-    shell_word_put(c->options->output ? c->options->output : "FILE", &word);
-    fprintf(c->trouble, "pysym: %zu run%s, %s: pysym diff --baseline %s -- NEW...\n", set->runs.count, set->runs.count == 1 ? "" : "s",
-            size_text(what->len_bytes, &size), buf_cstr(&word));
-    if (what->left_out)
-        fprintf(c->trouble, "pysym: %" PRIu64 " calls, lines and functions with less than %.3g samples in each run are left out, so that it is not larger\n",
-                what->left_out, what->least_samples);
-    buf_deinit(&word);
-}
-
 static struct error *run_baseline(struct convert *c, struct pass *p)
 {
     const struct options *o = c->options;
@@ -556,7 +519,7 @@ static struct error *run_baseline(struct convert *c, struct pass *p)
     if (!err)
         err = baseline_write(&runs.set, c->out, &what);
     if (!err)
-        tell_baseline(c, &runs.set, &what);
+        convert_tell_baseline(c->options, &runs.set, &what, c->trouble);
     gathered_deinit(&runs);
     return err;
 }
@@ -578,6 +541,7 @@ struct error *convert_run(const struct options *o, const struct convert_output *
 
     *outcome = (struct convert_outcome){0};
     file_limits_init(&c.limits, o->max_memory_bytes);
+    process_names_init(&c.names, &c.limits.limits);
     if (options_shows_progress(o))
         progress_init(&c.progress);
     struct error *err = take_inputs(&c);
@@ -588,6 +552,7 @@ struct error *convert_run(const struct options *o, const struct convert_output *
     if (!err)
         err = outputs[o->choice.kind](&c, &p);
     pass_deinit(&p);
+    process_names_deinit(&c.names);
     resolver_destroy(c.resolver);
     sources_destroy(c.sources);
     for (size_t i = 0; i < c.inputs.count; i++)

@@ -23,6 +23,7 @@
 #include "symbolize/push/push.h"
 #include "symbolize/push/series.h"
 #include "symbolize/push_convert.h"
+#include "symbolize/source/notebook.h"
 #include "symbolize/source/sources.h"
 #include "symbolize/terminal.h"
 #include "symbolize/trace/input.h"
@@ -52,7 +53,9 @@ static struct error *check_source_place(const char *place)
 {
     size_t from_len;
 
-    return check_place(source_folder(place, &from_len), true, "source files");
+    const char *path = source_folder(place, &from_len);
+
+    return check_place(path, !notebook_is(path), "source files");
 }
 
 static struct error *check_places(const struct options *o)

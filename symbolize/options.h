@@ -88,8 +88,9 @@ struct error *filter_add_numbers(const struct option_row *row, const char *argum
 struct error *filter_add_ranges(const struct option_row *row, const char *argument, void *target);
 /* struct option_texts: one text that is not empty */
 struct error *filter_add_text(const struct option_row *row, const char *argument, void *target);
-/* struct patterns: a regular expression for names, and one for frames */
+/* struct patterns: a regular expression, one for names, and one for frames */
 struct error *filter_add_pattern(const struct option_row *row, const char *argument, void *target);
+struct error *filter_add_name_pattern(const struct option_row *row, const char *argument, void *target);
 struct error *filter_add_frame_pattern(const struct option_row *row, const char *argument, void *target);
 /* struct time_range */
 struct error *filter_set_time(const struct option_row *row, const char *argument, void *target);

@@ -94,6 +94,11 @@ struct error *filter_add_pattern(const struct option_row *row, const char *argum
     return add_pattern(row, argument, target, pattern_create);
 }
 
+struct error *filter_add_name_pattern(const struct option_row *row, const char *argument, void *target)
+{
+    return add_pattern(row, argument, target, pattern_create_for_names);
+}
+
 struct error *filter_add_frame_pattern(const struct option_row *row, const char *argument, void *target)
 {
     return add_pattern(row, argument, target, pattern_create_for_frames);

@@ -226,16 +226,29 @@ static int write_stream(struct output_server *s, const uint8_t *data, size_t len
     return s->stream_errno;
 }
 
+/* Cuts off the part of a block that got into a full disk: it is of no use, and takes the room that the end of the file needs. */
+static void take_back(int fd, size_t len_bytes)
+{
+    off_t end = lseek(fd, 0, SEEK_CUR);
+    struct stat st;
+
+    if (len_bytes && end >= (off_t)len_bytes && !fstat(fd, &st) && st.st_size == end && !ftruncate(fd, end - (off_t)len_bytes))
+        lseek(fd, end - (off_t)len_bytes, SEEK_SET);
+}
+
+/* All or nothing, where that can be. */
 static int write_regular(struct output_server *s, const uint8_t *data, size_t len_bytes)
 {
-    while (len_bytes) {
-        ssize_t n = write(s->files.fd, data, len_bytes);
-        if (n < 0 && errno != EINTR)
-            return errno;
-        if (n > 0) {
-            data += n;
-            len_bytes -= (size_t)n;
+    size_t taken = 0;
+
+    while (taken < len_bytes) {
+        ssize_t n = write(s->files.fd, data + taken, len_bytes - taken);
+        if (n < 0 && errno != EINTR) {
+            int why = errno;
+            take_back(s->files.fd, taken);
+            return why;
         }
+        taken += n > 0 ? (size_t)n : 0;
     }
     return 0;
 }

@@ -171,8 +171,11 @@ void followed_write_off(struct followed *f)
     f->base_ns = f->clock_ns > known ? f->clock_ns - known : 0;
 }
 
-/* A stat file has the CPU time of children that were waited for, user and system time each cut to whole ticks. */
-static void read_waited(struct followed *f)
+/*
+ * A stat file has the process's name, and the CPU time of children that were waited for, user and system time each cut to whole
+ * ticks.
+ */
+static void read_waited(const struct followed_set *s, struct followed *f)
 {
     char text[1024];
     struct procfs_stat stat;
@@ -180,7 +183,21 @@ static void read_waited(struct followed *f)
     if (!procfs_read_at(f->dir_fd, "stat", text, sizeof text) || !procfs_parse_stat(text, &stat))
         return;
     f->parent_tgid = stat.parent_tgid;
-    f->waited_ns = stat.waited_ticks * TICK_NS;
+    memcpy(f->comm, stat.comm, sizeof f->comm);
+    if (s->children)
+        f->waited_ns = stat.waited_ticks * TICK_NS;
+}
+
+/* A process may give itself another name at any time: what stat said is told, as an event of the side-band does it. */
+static struct error *tell_name(struct followed_set *s, const struct followed *f, uint64_t time_ns)
+{
+    const struct process *p = processes_find(s->processes, f->tgid);
+    struct sideband_event named = {.kind = SIDEBAND_COMM, .time_ns = time_ns, .tgid = f->tgid, .tid = f->tgid};
+
+    if (!p || !*f->comm || !strcmp(p->comm, f->comm))
+        return NULL;
+    memcpy(named.text, f->comm, sizeof f->comm);
+    return processes_apply(s->processes, &named);
 }
 
 /* So far nothing needs to be known of its children. */
@@ -377,7 +394,7 @@ struct error *followed_add(struct followed_set *s, uint32_t tgid, bool born, uin
     TRY(list_tasks(s, f, born));
     if (!born) {
         followed_write_off(f);
-        read_waited(f);
+        read_waited(s, f);
         write_off_waited(f);
     }
     return NULL;
@@ -459,15 +476,18 @@ static void tell_parents(struct followed_set *s)
  * What was waited for is read before the round looks for processes that have ended, and compared after the next one has told
  * their parents: it has none that still counts as running.
  */
-static void look_at_waited(struct followed_set *s, uint64_t time_ns)
+static struct error *look_at_waited(struct followed_set *s, uint64_t time_ns)
 {
-    if (!s->children || time_ns - s->waited_ns < WAITED_NS)
-        return;
+    if (time_ns - s->waited_ns < WAITED_NS)
+        return NULL;
     s->waited_ns = time_ns;
     for (size_t i = 0; i < s->list.count; i++) {
-        settle_waited(s->list.data[i]);
-        read_waited(s->list.data[i]);
+        if (s->children)
+            settle_waited(s->list.data[i]);
+        read_waited(s, s->list.data[i]);
+        TRY(tell_name(s, s->list.data[i], time_ns));
     }
+    return NULL;
 }
 
 uint64_t followed_waited_unseen_ns(const struct followed_set *s)
@@ -481,8 +501,10 @@ uint64_t followed_waited_unseen_ns(const struct followed_set *s)
 
 void followed_finish(struct followed_set *s)
 {
-    for (size_t i = 0; s->children && i < s->list.count; i++)
-        read_waited(s->list.data[i]);
+    for (size_t i = 0; i < s->list.count; i++) {
+        read_waited(s, s->list.data[i]);
+        error_destroy(tell_name(s, s->list.data[i], now_ns())); /* out of memory: so it keeps the name before */
+    }
     for (size_t i = 0; i < s->list.count; i++) {
         struct followed *f = s->list.data[i];
         f->ended |= !followed_read_clock(f);
@@ -498,8 +520,10 @@ void followed_finish(struct followed_set *s)
 static struct error *drop_ended(struct followed_set *s, uint64_t time_ns)
 {
     for (size_t i = 0; i < s->list.count; i++) {
-        if (s->list.data[i]->ended)
-            followed_read_clock(s->list.data[i]); /* as long as it is a zombie */
+        if (!s->list.data[i]->ended)
+            continue;
+        followed_read_clock(s->list.data[i]); /* as long as it is a zombie */
+        read_waited(s, s->list.data[i]);
     }
     tell_parents(s);
     for (size_t i = 0; i < s->list.count;) {
@@ -510,6 +534,7 @@ static struct error *drop_ended(struct followed_set *s, uint64_t time_ns)
         }
         for (size_t k = 0; k < f->tasks.count; k++)
             TRY(tell_gone(s, f, &f->tasks.data[k]));
+        TRY(tell_name(s, f, time_ns));
         struct sideband_event gone = {.kind = SIDEBAND_EXIT, .time_ns = time_ns, .tgid = f->tgid, .tid = f->tgid};
         TRY(processes_apply(s->processes, &gone));
         settle(f, 0);
@@ -533,7 +558,7 @@ static void end_zombies(struct followed_set *s)
             continue;
         f->ended = true;
         if (s->children)
-            read_waited(f);
+            read_waited(s, f);
     }
 }
 
@@ -549,8 +574,10 @@ struct error *followed_look(struct followed_set *s, uint64_t time_ns)
     bool hurry = !s->looked_ns, sweep = time_ns - s->swept_ns >= SWEEP_NS;
     uint32_t last = last_tid();
     s->looked_ns = time_ns;
-    if (last == s->last_tid && last == s->earlier_tid && !sweep && !hurry)
-        return drop_ended(s, time_ns);
+    if (last == s->last_tid && last == s->earlier_tid && !sweep && !hurry) {
+        TRY(drop_ended(s, time_ns));
+        return look_at_waited(s, time_ns);
+    }
     /* A pid is given out a moment before the task appears in /proc, so look up those of the previous poll again. */
     uint32_t from = s->earlier_tid;
     s->earlier_tid = s->last_tid;
@@ -562,7 +589,7 @@ struct error *followed_look(struct followed_set *s, uint64_t time_ns)
     if (s->children)
         TRY(find_children(s, sweep || !last ? UINT32_MAX : from, last, time_ns));
     TRY(drop_ended(s, time_ns));
-    look_at_waited(s, time_ns);
+    TRY(look_at_waited(s, time_ns));
     if (sweep)
         end_zombies(s);
     return NULL;

@@ -50,6 +50,7 @@ struct followed {
     uint64_t look_ns, wait_ns;  /* when to look for an interpreter again */
     uint64_t unseen_ns;         /* CPU time that no sample will stand for: see followed_unseen_ns() */
     uint32_t parent_tgid;
+    char comm[17];              /* when last read; "": it was not */
     uint64_t waited_ns;         /* CPU time of children that it has waited for, with that of theirs, when last read */
     uint64_t waited_base_ns;    /* of that, what was before it was followed, or not spent in Python */
     uint64_t children_ns;       /* CPU time that children had used, with theirs, when they were last looked at, and have ended */

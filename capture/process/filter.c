@@ -9,8 +9,6 @@
 
 #include "capture/host/procfs.h"
 
-#define COMM_MAX 15
-
 void filter_deinit(struct filter *f)
 {
     for (size_t i = 0; i < f->comms.count; i++)
@@ -32,8 +30,8 @@ struct error *filter_add_comms(struct filter *f, const char *list)
     for (const char *p = list;; p++) {
         size_t len = strcspn(p, ",");
         if (!len)
-            return error_create(ERROR_USAGE, "'%s' is not a list of command names (like python3,gunicorn)", list);
-        char *comm = strndup(p, len < COMM_MAX ? len : COMM_MAX);
+            return error_create(ERROR_USAGE, "'%s' is not a list of command names (like gunicorn,app.py)", list);
+        char *comm = strndup(p, len);
         if (!comm || !VEC_PUSH(&f->comms, comm)) {
             free(comm);
             return error_no_memory();
@@ -132,14 +130,10 @@ bool filter_has_cgroup(const struct filter *f, size_t index)
     return there;
 }
 
-bool filter_matches(const struct filter *f, const char *comm, const char *cgroup)
+bool filter_has_path(const struct filter *f, const char *cgroup)
 {
-    bool passes = !f->comms.count;
-
-    for (size_t i = 0; !passes && i < f->comms.count; i++)
-        passes = !strcmp(f->comms.data[i], comm);
-    if (!passes || !f->cgroups.count)
-        return passes;
+    if (!f->cgroups.count)
+        return true;
     for (size_t i = 0; cgroup && i < f->cgroups.count; i++) {
         size_t len = strlen(f->cgroups.data[i]);
         if (!strncmp(f->cgroups.data[i], cgroup, len) && (!cgroup[len] || cgroup[len] == '/'))
@@ -148,12 +142,12 @@ bool filter_matches(const struct filter *f, const char *comm, const char *cgroup
     return false;
 }
 
-bool filter_passes(const struct filter *f, uint32_t tgid, const char *comm)
+bool filter_passes_cgroup(const struct filter *f, uint32_t tgid)
 {
-    if (!f || filter_is_empty(f))
+    if (!f->cgroups.count)
         return true;
-    char *cgroup = f->cgroups.count ? procfs_cgroup((pid_t)tgid) : NULL;
-    bool passes = filter_matches(f, comm, cgroup);
+    char *cgroup = procfs_cgroup((pid_t)tgid);
+    bool passes = filter_has_path(f, cgroup);
     free(cgroup);
     return passes;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The filters --comm and --cgroup: only processes with one of the command names, or in one of the cgroups, are sampled.
- * The sampler is not configured for the others, so their ticks cost it one failed table lookup.
+ * The filters --comm and --cgroup: only processes with one of the names, or in one of the cgroups, are sampled. What a process
+ * is named, process_names.h says. The sampler is not configured for the others, so their ticks cost it one failed table lookup.
  */
 #ifndef CAPTURE_PROCESS_FILTER_H
 #define CAPTURE_PROCESS_FILTER_H
@@ -13,13 +13,13 @@
 #include "formats/base/vec.h"
 
 struct filter {
-    VEC(char *) comms;   /* at most 15 bytes each, as the kernel keeps them */
+    VEC(char *) comms;   /* names and titles, as they were given */
     VEC(char *) cgroups; /* paths in the unified hierarchy, without a slash at the end: "" is its root */
     char *mount;         /* where that hierarchy is mounted; NULL while `cgroups` is empty */
 };
 void filter_deinit(struct filter *f);
 bool filter_is_empty(const struct filter *f);
-/* Adds the names of a list "NAME,NAME": the process must have one of them. An empty name is a usage error. */
+/* Adds the names of a list "NAME,NAME": the process must have one of them, as its name or its title. An empty name is a usage error. */
 struct error *filter_add_comms(struct filter *f, const char *list);
 /*
  * Adds the cgroups of a list "PATH,PATH": the process must be in one of them or below. A path either begins with the
@@ -32,9 +32,9 @@ struct error *filter_add_cgroups_by(struct filter *f, const char *list, const ch
 
 /* Whether the cgroup with this index in `cgroups` exists. */
 bool filter_has_cgroup(const struct filter *f, size_t index);
-/* Whether a process with this name and cgroup passes. `cgroup` may be NULL when it is unknown. */
-bool filter_matches(const struct filter *f, const char *comm, const char *cgroup);
-/* The same for a running process; reads its cgroup from /proc. An empty filter passes every process without reading. */
-bool filter_passes(const struct filter *f, uint32_t tgid, const char *comm);
+/* Whether a process in this cgroup passes. `cgroup` may be NULL when it is unknown. */
+bool filter_has_path(const struct filter *f, const char *cgroup);
+/* The same for a running process; reads its cgroup from /proc, where there is a filter of cgroups. */
+bool filter_passes_cgroup(const struct filter *f, uint32_t tgid);
 
 #endif

@@ -17,6 +17,7 @@ void process_destroy(struct process *p)
     process_forget_threads(p);
     free(p->exe);
     free(p->program);
+    free(p->before);
     free(p->folder);
     free(p);
 }
@@ -28,52 +29,7 @@ void process_select(struct process *p, bool in_scope, bool passes)
     p->selected = in_scope && passes;
 }
 
-/* ---- what it runs ---- */
-
-/*
- * Whether an exec has replaced the image that the table describes: then its code is not where it was. The event that says
- * so may be under way.
- */
-static bool was_replaced(const struct process *p)
-{
-    for (size_t i = code_mappings_count(&p->mappings); i--;) {
-        const struct code_mapping *m = code_mappings_at(&p->mappings, i);
-        if (m->module && m->path[0] == '/')
-            return procfs_lacks_mapping((pid_t)p->tgid, m->address, m->address + m->length);
-    }
-    return false;
-}
-
-void process_find_program(struct process *p, bool finally)
-{
-    char arguments[PROGRAM_ARGUMENTS_MAX], *exe;
-    struct program_facts facts = {.arguments = arguments};
-    struct program found;
-
-    if (p->program_kind != TRACE_PROGRAM_UNRECORDED)
-        return;
-    exe = p->exe ? NULL : procfs_exe((pid_t)p->tgid);
-    facts.exe = p->exe ? p->exe : exe;
-    facts.is_python = process_has_python(p);
-    bool wanted = program_is_told_by_arguments(&facts);
-    if (wanted) {
-        facts.len_bytes = procfs_arguments((pid_t)p->tgid, arguments, sizeof arguments);
-        facts.cut = facts.len_bytes == sizeof arguments - 1;
-    }
-    if (was_replaced(p)) { /* what was read is of another image */
-        free(exe);
-        exe = NULL;
-        facts.exe = p->exe;
-        facts.len_bytes = 0;
-    }
-    if (!p->exe)
-        p->exe = exe;
-    if (wanted && !facts.len_bytes && !finally)
-        return;
-    program_find(&facts, &found);
-    p->program_kind = found.kind;
-    p->program = *found.name ? strdup(found.name) : NULL;
-}
+/* ---- its folder ---- */
 
 void process_find_folder(struct process *p)
 {

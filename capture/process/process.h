@@ -51,16 +51,23 @@ struct process {
     uint64_t start_boottime_ns; /* 0: not known yet */
     uint64_t exec_generation;
     bool bound;                 /* the two members above come from a sample */
+    uint64_t start_ticks;       /* when it began, as /proc says; 0: that was not read */
+    uint64_t forked_ns;         /* when its fork was reported; 0: before the capture, or not known */
+    uint64_t bound_by_ns;       /* when that was taken */
     uint64_t expected_generation; /* what exec_generation is, by that of its parent or of its program before; 0: unknown */
     char comm[17];
     char *exe;
-    enum trace_program_kind program_kind; /* TRACE_PROGRAM_UNRECORDED: not looked at yet; see program.h */
+    enum trace_program_kind program_kind; /* TRACE_PROGRAM_UNRECORDED: not looked at yet; see process_program.h */
     char *program;              /* what it runs; NULL: unknown */
+    enum trace_program_kind before_kind; /* the same of the program that called exec for this one, where that had a name */
+    char *before;               /* NULL: none is known */
     bool folder_asked;          /* whether it was tried to find the next one */
     char *folder;               /* its working directory when it began, as procfs_folder() says; NULL: unknown */
     bool in_scope;              /* the user asked for it: by pid, as a child, or by asking for the whole host */
     bool passes;                /* it passed the filter when that was last applied */
     bool selected;              /* in_scope and passes: sampled if it is Python */
+    bool undecided;             /* the filter asks for names, and its own cannot be told yet, */
+    uint8_t undecided_tries;    /* as often as that was tried */
     bool forbidden;             /* its mappings may not be read: those from before the capture are unknown */
     bool held_up;               /* neither could they, since it was late; they are asked for again, at again_ns, */
     uint64_t again_ns, wait_ns; /* and if it is late again, after twice as long */
@@ -104,11 +111,6 @@ struct process {
 void process_destroy(struct process *p);
 /* Sets in_scope and passes, and from them selected. */
 void process_select(struct process *p, bool in_scope, bool passes);
-/*
- * Finds out what the process runs, unless that is known: a child has what its parent had. Reads the command line of a
- * Python once, of no other program. `finally`: what cannot be read now stays UNKNOWN; else it is tried again.
- */
-void process_find_program(struct process *p, bool finally);
 /*
  * Finds out in which working directory the process began, once: soon after exec, before its program can have left it. A
  * child has that of its parent. It stays unknown of a process that was there before the capture.

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "capture/process/process_program.h"
 #include "formats/base/clock.h"
 
 /* A file that cannot be opened is tried again after a second, and then after twice as long each time, up to this. */
@@ -395,7 +396,7 @@ struct error *processes_take_modules(struct processes *p)
                 continue;
             }
             map_remove(&p->is_waiting, waiting_key(w.tgid, w.module));
-            if (!err && process && process->selected)
+            if (!err && process && (process->selected || process->undecided))
                 err = module_is_known(p, process, module);
         }
         /* Those that came meanwhile: a process may wait for another module still. */

@@ -78,6 +78,7 @@ struct processes {
     struct owner_host host;
     struct map by_tgid; /* -> index of live */
     VEC(struct process *) live;
+    uint32_t held_tgid;        /* the command that pycap starts, until it executes its program; 0: none, or it has */
     uint64_t lives;            /* processes that there have been */
     uint32_t slot_count;       /* slots in use or in free_slots */
     VEC(uint32_t) free_slots;

@@ -7,6 +7,8 @@
 #include <sys/mman.h>
 
 #include "capture/host/procfs.h"
+#include "capture/process/process_names.h"
+#include "capture/process/process_program.h"
 #include "formats/base/clock.h"
 
 /* A process stays in the table this long after its end: the kernel may still run, and be sampled, on its behalf. */
@@ -21,11 +23,15 @@
 static void inherit(struct process *child, const struct process *parent, uint64_t time_ns)
 {
     memcpy(child->comm, parent->comm, sizeof child->comm);
+    child->undecided = parent->undecided;
     if (parent->exe)
         child->exe = strdup(parent->exe);
     child->program_kind = parent->program_kind;
     if (parent->program)
         child->program = strdup(parent->program);
+    child->before_kind = parent->before_kind;
+    if (parent->before)
+        child->before = strdup(parent->before);
     child->folder_asked = parent->folder_asked;
     if (parent->folder)
         child->folder = strdup(parent->folder);
@@ -123,14 +129,15 @@ static struct error *on_fork(struct processes *p, const struct sideband_event *e
     if (!in_scope) {
         if ((child = processes_find(p, e->tgid)))
             processes_drop(p, child, e->time_ns);
-        if (parent) /* BPF copied its configuration to the child, which is not to be sampled */
+        if (parent && parent->in_scope) /* BPF copied its configuration to the child, which is not to be sampled */
             process_sampling_disinherit(&p->sampling, e->tgid);
         return NULL;
     }
     TRY(processes_begin(p, e->tgid, e->time_ns, &child));
     child->parent_tgid = e->parent_tgid;
+    child->forked_ns = e->time_ns;
     /* A child has the name and cgroup of its parent, so the filter's answer is the same. */
-    process_select(child, true, parent ? parent->passes : filter_passes(p->options.filter, e->tgid, ""));
+    process_select(child, true, parent ? parent->passes : processes_passes(p, child));
     inherit_owner(p, child, parent);
     if (!parent)
         return NULL;
@@ -152,16 +159,30 @@ static struct error *on_exec(struct processes *p, const struct sideband_event *e
     if (!old && !p->options.whole_host)
         return NULL;
     bool in_scope = old ? old->in_scope : true;
-    uint32_t parent = old ? old->parent_tgid : 0;
+    p->held_tgid = e->tgid == p->held_tgid ? 0 : p->held_tgid;
+    struct process before = {0};
+    if (old) {
+        before.parent_tgid = old->parent_tgid;
+        before.start_ticks = old->start_ticks;
+        before.forked_ns = old->forked_ns;
+        process_keep_program(&before, old);
+    }
     /* Where events were lost since, it may be another process, or its second exec. */
     uint64_t generation = old && old->begun_ns > p->lost_ns ? generation_of(old) : 0;
 
-    TRY(processes_begin(p, e->tgid, e->time_ns, &process));
+    struct error *err = processes_begin(p, e->tgid, e->time_ns, &process);
+    if (err) {
+        process_forget_program(&before);
+        return err;
+    }
+    process_take_program(process, &before);
     process_sampling_disinherit(&p->sampling, e->tgid);
-    process->parent_tgid = parent;
+    process->parent_tgid = before.parent_tgid;
+    process->start_ticks = before.start_ticks;
+    process->forked_ns = before.forked_ns;
     process->expected_generation = generation ? generation + 1 : 0;
     snprintf(process->comm, sizeof process->comm, "%.16s", e->text);
-    process_select(process, in_scope, in_scope && filter_passes(p->options.filter, e->tgid, process->comm));
+    process_select(process, in_scope, in_scope && processes_passes(p, process));
     inherit_owner(p, process, NULL);
     find_owner(p, process);
     process->root_due_ns = e->time_ns + OWNER_AGAIN_NS;
@@ -182,7 +203,7 @@ static struct error *on_mmap(struct processes *p, const struct sideband_event *e
             return NULL;
     }
     /* Nothing is kept about those that are not sampled. One that the filter lets pass later is read then. */
-    if (!process || !process->selected)
+    if (!process || !(process->selected || process->undecided))
         return NULL;
     struct code_mapping mapping = {
         .time_ns = e->time_ns,
@@ -202,8 +223,9 @@ static struct error *on_mmap(struct processes *p, const struct sideband_event *e
         return NULL;
     find_owner(p, process);
     doubt_root(p, process, e->time_ns);
-    return quota_take(p->quotas, process->slot, QUOTA_mappings, 1, e->time_ns) ? processes_map(p, process, &mapping)
-                                                                               : processes_refuse_mapping(p, process, &mapping);
+    TRY(quota_take(p->quotas, process->slot, QUOTA_mappings, 1, e->time_ns) ? processes_map(p, process, &mapping)
+                                                                            : processes_refuse_mapping(p, process, &mapping));
+    return processes_decide_one(p, process, e->time_ns);
 }
 
 /*
@@ -212,9 +234,10 @@ static struct error *on_mmap(struct processes *p, const struct sideband_event *e
  */
 static struct error *select_again(struct processes *p, struct process *process, uint64_t time_ns)
 {
-    bool passes = filter_passes(p->options.filter, process->tgid, process->comm);
-
-    if (!process->in_scope || process->ended_ns || passes == process->passes)
+    if (!process->in_scope || process->ended_ns)
+        return NULL;
+    bool passes = processes_passes(p, process);
+    if (passes == process->passes)
         return NULL;
     process_select(process, true, passes);
     process->since_ns = UINT64_MAX; /* ticks up to now are not lost: the filter excluded them */
@@ -307,7 +330,7 @@ bool processes_matters(struct processes *p, const struct sideband_event *e)
     case SIDEBAND_EXEC:
         return all || (process && process->in_scope);
     case SIDEBAND_MMAP:
-        return e->protection & PROT_EXEC && (process ? process->selected : all);
+        return e->protection & PROT_EXEC && (process ? process->selected || process->undecided : all);
     case SIDEBAND_COMM:
         return p->options.filter && process && process->in_scope;
     case SIDEBAND_EXIT:
@@ -343,13 +366,29 @@ static bool is_of_exec(const struct process *process, const struct wire_sample *
     return process->expected_generation && s->exec_generation + 1 == process->expected_generation;
 }
 
+/* So long after an exec was reported it may not be counted yet. */
+#define COUNTED_NS (10 * NS_PER_MS)
+
+/*
+ * The same where it was not known what number the program before had: the first sample has set it, and is followed by one that
+ * has the next number, with no exec between them.
+ */
+static bool is_counted_now(const struct processes *p, const struct process *process, const struct wire_sample *s)
+{
+    return process->bound && !process->expected_generation && process->since_ns && process->begun_ns > p->lost_ns &&
+           process->start_boottime_ns == s->start_boottime_ns && process->exec_generation + 1 == s->exec_generation &&
+           process->bound_by_ns < process->since_ns + COUNTED_NS;
+}
+
 /*
  * Whether the process is another image than the one in the table: the side-band lost an exec, or a new process with this
  * pid. The first sample sets the identity in the table, but if an exec came before it, the sampler still has the
  * configuration of the old image, perhaps its parent's. Samples from before the table's entry may well be stale.
  */
-static bool is_outdated(const struct process *process, const struct wire_sample *s)
+static bool is_outdated(const struct processes *p, const struct process *process, const struct wire_sample *s)
 {
+    if (s->tgid == p->held_tgid && !p->lost_ns)
+        return false; /* it is pycap's own program still, and what it becomes is told */
     if (process->bound && (process->start_boottime_ns != s->start_boottime_ns ||
                            (process->exec_generation != s->exec_generation && !is_of_exec(process, s))))
         return true;
@@ -361,7 +400,9 @@ struct error *processes_of_sample(struct processes *p, const struct wire_sample 
     struct process *process = processes_find(p, s->tgid);
 
     *out = NULL;
-    if (process && is_outdated(process, s)) {
+    if (process && is_counted_now(p, process, s))
+        process->exec_generation = process->expected_generation = s->exec_generation;
+    if (process && is_outdated(p, process, s)) {
         bool in_scope = process->in_scope;
         TRY(processes_read(p, s->tgid, in_scope, s->time_ns, &process));
     } else if (!process && (p->options.whole_host || p->missed || p->rescan.running)) {
@@ -373,6 +414,7 @@ struct error *processes_of_sample(struct processes *p, const struct wire_sample 
         see_user(p, process, s);
     if (process && !process->bound) {
         process->bound = true;
+        process->bound_by_ns = s->time_ns;
         process->start_boottime_ns = s->start_boottime_ns;
         process->exec_generation = is_of_exec(process, s) ? process->expected_generation : s->exec_generation;
     }
@@ -399,6 +441,7 @@ static struct error *ask_again(struct processes *p, uint64_t time_ns)
 struct error *processes_reap(struct processes *p, uint64_t time_ns)
 {
     TRY(ask_again(p, time_ns));
+    TRY(processes_decide(p, time_ns));
     /* No event reports a move into another cgroup. */
     if (p->options.filter && p->options.filter->cgroups.count && time_ns - p->filtered_ns > FILTER_AGAIN_NS) {
         p->filtered_ns = time_ns;

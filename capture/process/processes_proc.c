@@ -9,6 +9,8 @@
 #include "capture/host/procfs.h"
 #include "capture/host/procfs_descent.h"
 #include "capture/host/procfs_maps.h"
+#include "capture/process/process_names.h"
+#include "capture/process/process_program.h"
 #include "formats/base/clock.h"
 
 /*
@@ -85,16 +87,18 @@ bool processes_read_owner(struct processes *p, struct process *process)
     return found;
 }
 
-/* Sets what /proc says of a process that is new in the table. */
-static void describe(struct processes *p, struct process *process, const struct procfs_status *status, bool in_scope,
-                     bool passes)
+/* Sets what /proc says of a process that is new in the table, and whether the filter lets it pass. */
+static void describe(struct processes *p, struct process *process, const struct procfs_status *status, struct process *probe)
 {
     process_sampling_disinherit(&p->sampling, process->tgid);
     process->since_ns = 0;
     process->parent_tgid = status->parent_tgid;
     process->ns_tgid = status->ns_tgid;
+    process->start_ticks = status->start_ticks;
     memcpy(process->comm, status->comm, sizeof process->comm);
-    process_select(process, in_scope, passes);
+    process_take_program(process, probe);
+    process->undecided = probe->undecided;
+    process_select(process, probe->in_scope, probe->passes);
     set_owner(p, process, status);
 }
 
@@ -128,16 +132,20 @@ static bool is_lost_child(struct processes *p, const struct procfs_status *statu
     return (p->missed || p->rescan.running) && parent && parent->in_scope && p->options.follow;
 }
 
-/* Puts a process into the table. `maps`: NULL where its mappings are not wanted. */
-static struct error *put(struct processes *p, uint32_t tgid, const struct procfs_status *status, bool in_scope,
-                         struct procfs_maps *maps, uint64_t time_ns, struct process **out)
+/*
+ * Puts a process into the table, with what was found out of it in `probe`. `maps`: NULL where its mappings are not wanted.
+ */
+static struct error *put(struct processes *p, struct process *probe, const struct procfs_status *status, struct procfs_maps *maps,
+                         uint64_t time_ns, struct process **out)
 {
-    const struct process *old = processes_find(p, tgid);
+    const struct process *old = processes_find(p, probe->tgid);
     bool counted = old && old->forbidden;
     struct process *process;
 
-    TRY(processes_begin(p, tgid, time_ns, &process));
-    describe(p, process, status, in_scope, maps);
+    if (old && (!old->start_ticks || old->start_ticks == status->start_ticks))
+        process_keep_program(probe, old);
+    TRY(processes_begin(p, probe->tgid, time_ns, &process));
+    describe(p, process, status, probe);
     process->forbidden = maps && maps->fd < 0 && !maps->ended && !maps->late; /* those of a kernel thread or zombie are empty */
     p->counts.forbidden += process->forbidden && !counted;
     if (maps && maps->fd >= 0)
@@ -149,32 +157,44 @@ static struct error *put(struct processes *p, uint32_t tgid, const struct procfs
     return NULL;
 }
 
+/* Reads a process that is in scope, and puts it into the table. */
+static struct error *read_one(struct processes *p, struct process *probe, const struct procfs_status *status, uint64_t time_ns,
+                              struct process **out)
+{
+    struct procfs_maps maps = {.fd = -1};
+    bool wanted = probe->passes || process_awaits_python(probe);
+    struct error *err = wanted ? open_maps(probe->tgid, &maps) : NULL;
+
+    if (!err) {
+        err = put(p, probe, status, wanted ? &maps : NULL, time_ns, out);
+        procfs_maps_close(&maps);
+    }
+    return err;
+}
+
 struct error *processes_read(struct processes *p, uint32_t tgid, bool in_scope, uint64_t time_ns, struct process **out)
 {
+    struct process probe = {.tgid = tgid};
     struct procfs_status status;
-    struct procfs_maps maps = {.fd = -1};
-    bool passes = false;
 
     *out = NULL;
     struct error *err = procfs_status((pid_t)tgid, &status);
     if (!err) {
-        in_scope = in_scope || is_lost_child(p, &status);
-        passes = in_scope && filter_passes(p->options.filter, tgid, status.comm);
-        if (!in_scope && !p->options.whole_host) {
+        probe.in_scope = in_scope || is_lost_child(p, &status);
+        if (!probe.in_scope && !p->options.whole_host) {
             struct process *old = processes_find(p, tgid);
             if (old)
                 processes_drop(p, old, time_ns);
             return NULL;
         }
+        probe.parent_tgid = status.parent_tgid;
+        probe.start_ticks = status.start_ticks;
+        memcpy(probe.comm, status.comm, sizeof probe.comm);
+        probe.passes = probe.in_scope && processes_passes(p, &probe);
+        err = read_one(p, &probe, &status, time_ns, out);
     }
-    if (!err && passes)
-        err = open_maps(tgid, &maps);
-    if (!err) {
-        err = put(p, tgid, &status, in_scope, passes ? &maps : NULL, time_ns, out);
-        procfs_maps_close(&maps);
-        return err;
-    }
-    if (err->code == ERROR_NO_MEMORY)
+    process_forget_program(&probe);
+    if (!err || err->code == ERROR_NO_MEMORY)
         return err;
     if (err->code == ERROR_NOT_FOUND)
         p->counts.gone++;
@@ -199,6 +219,33 @@ struct error *processes_read_mappings(struct processes *p, struct process *proce
         err = NULL;
     }
     return err;
+}
+
+struct error *processes_decide_one(struct processes *p, struct process *process, uint64_t time_ns)
+{
+    if (!process->undecided || !process->in_scope || process->ended_ns)
+        return NULL;
+    if (process_awaits_python(process) && !code_mappings_count(&process->mappings))
+        TRY(processes_read_mappings(p, process, time_ns));
+    if (++process->undecided_tries == UNDECIDED_TRIES_MAX)
+        process_find_program(process, true);
+    process_select(process, true, processes_passes(p, process));
+    if (process->undecided)
+        return NULL;
+    if (!process->passes) {
+        code_mappings_deinit(&process->mappings);
+        return NULL;
+    }
+    if (!code_mappings_count(&process->mappings))
+        TRY(processes_read_mappings(p, process, time_ns));
+    return p->options.include_non_python || process_has_python(process) ? processes_configure(p, process) : NULL;
+}
+
+struct error *processes_decide(struct processes *p, uint64_t time_ns)
+{
+    for (size_t i = 0; p->options.filter && i < p->live.count; i++)
+        TRY(processes_decide_one(p, p->live.data[i], time_ns));
+    return NULL;
 }
 
 /* What was forked below the processes asked for before now; what is from now on, the side-band reports. */
@@ -233,5 +280,5 @@ struct error *processes_scan(struct processes *p, const uint32_t *pids, uint32_t
         p->missed = now_ns() > until_ns;
     }
     VEC_DEINIT(&all.list);
-    return err;
+    return err ? err : processes_decide(p, now_ns());
 }

@@ -18,6 +18,12 @@ struct error *processes_scan(struct processes *p, const uint32_t *pids, uint32_t
  * is for one that the user did not ask for.
  */
 struct error *processes_read(struct processes *p, uint32_t tgid, bool in_scope, uint64_t time_ns, struct process **out);
+/*
+ * Tries again to tell which of the undecided processes pass the filter; a process that passes is sampled from now on. In the end one
+ * that cannot be named does not pass.
+ */
+struct error *processes_decide(struct processes *p, uint64_t time_ns);
+struct error *processes_decide_one(struct processes *p, struct process *process, uint64_t time_ns);
 /* Finds out from /proc whose a process is. False: that cannot be read any more, and is as it was. */
 bool processes_read_owner(struct processes *p, struct process *process);
 /* Reads and adds the mappings of a process that the filter has just let pass. */

@@ -4,7 +4,9 @@
 
 #include <string.h>
 
-/* Modules of the standard library and of execnet that start a Python with `-c`: the text begins so. */
+#include "formats/trace/program_name.h"
+
+/* Modules of the standard library, of loky and of execnet that start a Python with `-c`: the text begins so. */
 static const struct {
     const char *text, *name;
 } known_commands[] = {
@@ -12,6 +14,8 @@ static const struct {
     {"from multiprocessing.forkserver import main", "multiprocessing.forkserver"},
     {"from multiprocessing.resource_tracker import main", "multiprocessing.resource_tracker"},
     {"from multiprocessing.semaphore_tracker import main", "multiprocessing.semaphore_tracker"},
+    {"from joblib.externals.loky.backend.resource_tracker import main", "joblib.externals.loky.backend.resource_tracker"},
+    {"from loky.backend.resource_tracker import main", "loky.backend.resource_tracker"},
     {"import sys;exec(eval(sys.stdin.readline()))", "execnet"}, /* pytest-xdist's workers */
 };
 
@@ -52,23 +56,6 @@ static bool starts_with(const char *text, const char *start)
     return !strncmp(text, start, strlen(start));
 }
 
-/* "python", "python3", "python3.13t", "python3.11-dbg", "python2.7_d" */
-static bool names_interpreter(const char *base)
-{
-    static const char *const ends[] = {"", "-dbg", "-debug", "_d", "-intel64"};
-
-    if (!starts_with(base, "python"))
-        return false;
-    base += strlen("python");
-    base += strspn(base, "0123456789.");
-    base += strspn(base, "dmtu"); /* flags of the ABI */
-    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
-        if (!strcmp(base, ends[i]))
-            return true;
-    }
-    return false;
-}
-
 static void set(struct program *out, enum trace_program_kind kind, const char *name, size_t len)
 {
     if (len >= sizeof out->name)
@@ -76,6 +63,15 @@ static void set(struct program *out, enum trace_program_kind kind, const char *n
     memcpy(out->name, name, len);
     out->name[len] = 0;
     out->kind = kind;
+}
+
+#define HASH_DIGITS 32 /* of the shortest one, which is an MD5 */
+
+bool program_is_hash(const char *name)
+{
+    size_t digits = strspn(name, "0123456789abcdef");
+
+    return digits >= HASH_DIGITS && !name[digits];
 }
 
 /* The last component of a path, or that of the folder if the file is its __main__.py, which `python FOLDER` runs. */
@@ -95,6 +91,8 @@ static void set_script(struct program *out, const char *path)
     if (!len || (len == 1 && *path == '.') || (len == 2 && !memcmp(path, "..", 2)))
         return; /* the folder's name is not in the path */
     set(out, TRACE_PROGRAM_SCRIPT, path, len);
+    if (program_is_hash(out->name))
+        *out = (struct program){.kind = TRACE_PROGRAM_UNKNOWN, .is_hashed = true};
 }
 
 static void set_command(struct program *out, const char *text)
@@ -104,6 +102,17 @@ static void set_command(struct program *out, const char *text)
         if (starts_with(text, known_commands[i].text))
             set(out, TRACE_PROGRAM_COMMAND, known_commands[i].name, strlen(known_commands[i].name));
     }
+}
+
+/* Whether it may be the name of a module or package: no other is found. A file may have a hyphen in its name. */
+static bool is_module_name(const char *name)
+{
+    for (; *name; name++) {
+        unsigned char c = (unsigned char)*name;
+        if (!(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z') && !(c >= '0' && c <= '9') && c != '_' && c != '.' && c != '-' && c < 0x80)
+            return false;
+    }
+    return true;
 }
 
 /*
@@ -125,7 +134,7 @@ static bool read_option(struct words *words, const char *word, struct program *o
             return false;
         if (command)
             set_command(out, value);
-        else if (module && *value && words->whole)
+        else if (module && *value && words->whole && is_module_name(value))
             set(out, TRACE_PROGRAM_MODULE, value, strlen(value));
         return !command && !module;
     }
@@ -154,6 +163,34 @@ static void read_words(struct words *words, const char *interpreter, struct prog
         set(out, TRACE_PROGRAM_FILE, interpreter, strlen(interpreter));
 }
 
+/* The options of the dynamic loader that have a value in the next word; all others are one word. */
+static const char *const loader_values[] = {"--library-path", "--inhibit-rpath", "--audit", "--preload", "--argv0",
+                                            "--glibc-hwcaps-prepend", "--glibc-hwcaps-mask"};
+/* Of these, that with which it only shows what it would load. */
+static const char *const loader_shows[] = {"--list", "--verify", "--list-tunables", "--list-diagnostics", "--help", "--version"};
+
+static bool is_one_of(const char *word, const char *const *words, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (!strcmp(word, words[i]))
+            return true;
+    }
+    return false;
+}
+
+/* The program that the loader was called with; NULL: there is none. */
+static const char *loaded_program(struct words *words)
+{
+    const char *word;
+
+    while ((word = next(words)) && word[0] == '-' && word[1] == '-') {
+        if (is_one_of(word, loader_shows, sizeof loader_shows / sizeof *loader_shows) ||
+            (is_one_of(word, loader_values, sizeof loader_values / sizeof *loader_values) && !next(words)))
+            return NULL;
+    }
+    return word;
+}
+
 /* The length of a program's base name without what /proc puts behind the path of a file that is gone. */
 static size_t name_len(const char *base)
 {
@@ -163,7 +200,7 @@ static size_t name_len(const char *base)
     return len > tail && !strcmp(base + len - tail, deleted) ? len - tail : len;
 }
 
-/* The dynamic loader, called with a program as its argument: that program's name is not known. */
+/* The dynamic loader, called with a program as its argument. */
 static bool names_loader(const char *name)
 {
     return starts_with(name, "ld-") || starts_with(name, "ld.so") || starts_with(name, "ld64.so");
@@ -186,7 +223,18 @@ bool program_is_told_by_arguments(const struct program_facts *facts)
     struct program file;
 
     find_by_file(facts, &file);
-    return facts->exe ? names_interpreter(file.name) : facts->is_python;
+    return facts->exe && !names_loader(base_name(facts->exe)) ? program_is_interpreter(file.name) : facts->is_python;
+}
+
+void program_find_by_main_file(const char *path, struct program *out)
+{
+    const char *helper = program_helper_of_file(path);
+
+    *out = (struct program){.kind = TRACE_PROGRAM_UNKNOWN};
+    if (helper)
+        set(out, TRACE_PROGRAM_MODULE, helper, strlen(helper));
+    else if (*path && *path != '<')
+        set_script(out, path);
 }
 
 void program_find(const struct program_facts *facts, struct program *out)
@@ -199,7 +247,10 @@ void program_find(const struct program_facts *facts, struct program *out)
     if (!made_by_exec)
         return;
     struct words words = {.at = facts->arguments, .end = facts->arguments + facts->len_bytes, .cut = facts->cut};
-    const char *first = next(&words), *interpreter = base_name(first);
-    if (words.whole && names_interpreter(interpreter))
+    const char *first = next(&words);
+    if (words.whole && names_loader(base_name(first)))
+        first = loaded_program(&words);
+    const char *interpreter = first ? base_name(first) : "";
+    if (words.whole && program_is_interpreter(interpreter))
         read_words(&words, interpreter, out);
 }

@@ -5,8 +5,9 @@
  * may be secret, and nothing of them gets into a name.
  *
  * A program may replace its command line by a title, which may hold its arguments ("gunicorn: master [app:api]"). So a
- * command line counts only while it looks like that of a Python: it begins with the name of an interpreter, and ends
- * with a NUL. Otherwise the kind is UNKNOWN, and pysym names the process after its main module.
+ * command line counts only while it looks like that of a Python: it begins with the name of an interpreter, or of the
+ * dynamic loader that was called with one, and ends with a NUL. Otherwise it is the file of the main module that tells, if the
+ * interpreter has it still (main_module.h). Where nothing does, the kind is UNKNOWN, and pysym looks at the stacks.
  */
 #ifndef CAPTURE_PROCESS_PROGRAM_H
 #define CAPTURE_PROCESS_PROGRAM_H
@@ -22,6 +23,7 @@
 
 struct program {
     enum trace_program_kind kind;
+    bool is_hashed; /* UNKNOWN, since its name is a hash */
     char name[PROGRAM_NAME_MAX];
 };
 
@@ -38,5 +40,9 @@ struct program_facts {
 bool program_is_told_by_arguments(const struct program_facts *facts);
 /* Never fails: what does not tell is of kind UNKNOWN. */
 void program_find(const struct program_facts *facts, struct program *out);
+/* The same by the path of the main module's file, which the program may have made up. */
+void program_find_by_main_file(const char *path, struct program *out);
+/* Whether a name is a hash, as that of the folder to which a pex unpacks what it runs: it says nothing to anybody. */
+bool program_is_hash(const char *name);
 
 #endif

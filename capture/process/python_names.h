@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "bpf/wire.h"
-#include "capture/process/processes.h"
+#include "capture/process/process.h"
 #include "formats/base/buf.h"
 #include "formats/trace/trace.h"
 
@@ -30,5 +30,10 @@ bool python_names_thread(struct python_names *n, struct process *p, struct threa
  * m->task_len_bytes bytes that the sampler copied of it.
  */
 bool python_names_task(struct python_names *n, struct process *p, const struct wire_sample *m, const uint8_t *task);
+/*
+ * The file of the main module of a process that has_python, into n->text; false: it cannot be told. `of_parent`: it is that of a
+ * parent that began the process by multiprocessing. Where the program sets it meanwhile, a mixture may be read.
+ */
+bool python_names_main_file(struct python_names *n, struct process *p, bool *of_parent);
 
 #endif

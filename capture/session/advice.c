@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,11 +13,16 @@
 #include "capture/host/messages.h"
 #include "capture/host/privileges.h"
 #include "capture/host/procfs_task.h"
+#include "capture/process/process_names.h"
+#include "capture/process/process_program.h"
 #include "formats/base/numbers.h"
 #include "formats/cpython/version.h"
 
 /* Of a list of processes no more than this many are named. */
 #define NAMED_MAX 8
+/* How long processes that outlive the command may take to end before they are named, and how often they are looked at. */
+#define LEFT_GRACE_MS 200
+#define LEFT_STEP_MS 10
 
 static const char *base_name(const char *path)
 {
@@ -73,80 +79,122 @@ bool advice_may_be_python(const struct session *s, const struct process *p)
     return !p->python && !p->forbidden && (process_is_inspected(p) || runs_python(s, p->tgid));
 }
 
-struct error *advice_no_python(const struct session *s, const struct process *p)
+struct error *advice_no_python(const struct session *s, struct process *p)
 {
-    const char *unopened = process_unopened(p);
+    char text[PROCESS_NAME_MAX];
+    const char *name = processes_name(s->processes, p, text), *unopened = process_unopened(p);
     struct procfs_stat stat;
     char without[128];
 
     if (procfs_stat((pid_t)p->tgid, 0, &stat) && (stat.state == 'Z' || stat.state == 'X'))
         return error_create(ERROR_NOT_FOUND, "process %u (%s) has ended: its parent has not waited for it yet (a zombie)",
-                            p->tgid, p->comm);
+                            p->tgid, name);
     privileges_missing_to_read(&s->host, without);
     if (p->forbidden)
-        return error_create(ERROR_PERMISSION, "process %u (%s): /proc/%u/maps may not be read%s", p->tgid, p->comm, p->tgid,
+        return error_create(ERROR_PERMISSION, "process %u (%s): /proc/%u/maps may not be read%s", p->tgid, name, p->tgid,
                             without);
     if (is_pypy(p))
         return error_create(ERROR_UNSUPPORTED,
                             "process %u (%s) is PyPy, which pycap cannot read (only CPython); -a records its native frames",
-                            p->tgid, p->comm);
+                            p->tgid, name);
     if (unopened)
         return error_create(ERROR_PERMISSION,
                             "process %u (%s): %s cannot be opened%s, and no other file that it maps is a CPython interpreter "
                             "(-a records such processes, too)",
-                            p->tgid, p->comm, unopened, without);
+                            p->tgid, name, unopened, without);
     return error_create(ERROR_UNSUPPORTED,
                         "process %u (%s): no CPython was found: no file that it maps is an interpreter (-a records such "
                         "processes, too)",
-                        p->tgid, p->comm);
+                        p->tgid, name);
 }
 
-struct error *advice_refused(const struct process *p)
+struct error *advice_refused(const struct session *s, struct process *p)
 {
     const struct py_image *image = &p->python->python;
-    char version[32];
+    char version[32], name[PROCESS_NAME_MAX];
 
-    return error_create(ERROR_UNSUPPORTED, "process %u (%s, CPython %s) cannot be recorded: %s", p->tgid, p->comm,
-                        py_version_text(image->version_hex, version), image->refused);
+    return error_create(ERROR_UNSUPPORTED, "process %u (%s, CPython %s) cannot be recorded: %s", p->tgid,
+                        processes_name(s->processes, p, name), py_version_text(image->version_hex, version), image->refused);
 }
 
 /* One that is asked for and is a CPython that cannot be recorded; NULL: there is none. */
-static const struct process *find_refused(const struct session *s)
+static struct process *find_refused(const struct session *s)
 {
     uint32_t cursor = 0;
 
-    for (const struct process *p; (p = processes_next(s->processes, &cursor));) {
+    for (struct process *p; (p = processes_next(s->processes, &cursor));) {
         if (p->in_scope && p->python && p->python->python.refused)
             return p;
     }
     return NULL;
 }
 
-/* Writes why a process stands still; false when it does not, or has ended. */
-static bool say_stopped(FILE *f, uint32_t pid)
+/* What a process that was asked for is called; `comm` where the table has it no more. */
+static const char *name_of(const struct session *s, uint32_t pid, const char *comm, char name[PROCESS_NAME_MAX])
 {
+    struct process *p = processes_find(s->processes, pid);
+
+    return p ? processes_name(s->processes, p, name) : comm;
+}
+
+/* Writes why a process stands still; false when it does not, or has ended. */
+static bool say_stopped(const struct session *s, uint32_t pid)
+{
+    FILE *f = s->o->messages;
     struct procfs_stat stat;
+    char name[PROCESS_NAME_MAX];
 
     if (!procfs_stat((pid_t)pid, 0, &stat) || (stat.state != 'T' && stat.state != 't'))
         return false;
     if (stat.state == 'T')
-        messages_line(f, "process %u (%s) is stopped (SIGSTOP): kill -CONT %u lets it go on", pid, stat.comm, pid);
+        messages_line(f, "process %u (%s) is stopped (SIGSTOP): kill -CONT %u lets it go on", pid, name_of(s, pid, stat.comm, name),
+                      pid);
     else
-        messages_line(f, "process %u (%s) is stopped by a debugger", pid, stat.comm);
+        messages_line(f, "process %u (%s) is stopped by a debugger", pid, name_of(s, pid, stat.comm, name));
     return true;
 }
 
 /* ---- names and cgroups ---- */
 
-static bool has_process_named(struct session *s, const char *comm)
+static bool has_process_named(struct session *s, const char *text)
 {
     uint32_t cursor = 0;
 
     for (struct process *p; (p = processes_next(s->processes, &cursor));) {
-        if (!strcmp(p->comm, comm))
+        if (processes_is_named(s->processes, p, text))
             return true;
     }
     return false;
+}
+
+/* How much of a name that no process has is looked for in others. */
+#define ALIKE_MIN 3
+
+static bool is_in(const char *text, const char *name)
+{
+    size_t len = strlen(text);
+
+    return len >= ALIKE_MIN && *name && (strcasestr(name, text) || (strlen(name) >= ALIKE_MIN && strcasestr(text, name)) ||
+                                         !strncasecmp(name, text, len - 1));
+}
+
+/* Appends the Python processes whose names are like `text`, each name once: what was meant, perhaps. */
+static void put_alike(struct session *s, const char *text, struct buf *out)
+{
+    uint32_t cursor = 0, named = 0;
+
+    for (struct process *p; named < NAMED_MAX && (p = processes_next(s->processes, &cursor));) {
+        char name[PROCESS_NAME_MAX], line[PROCESS_NAME_MAX + 32];
+        if (p->ended_ns || !process_is_python_program(p))
+            continue;
+        processes_name(s->processes, p, name);
+        if (!is_in(text, name) && !is_in(text, p->comm))
+            continue;
+        snprintf(line, sizeof line, *process_title(p) ? "'%s' with the title '%s'" : "'%s'", name, process_title(p));
+        if (strstr(buf_cstr(out), line))
+            continue;
+        buf_printf(out, "%s%s", named++ ? ", " : "; there is ", line);
+    }
 }
 
 /* Names and cgroups that nothing on this host has. `yet`: they may still come. Returns whether there were any. */
@@ -159,8 +207,11 @@ static bool say_unknown(struct session *s, const char *yet)
     for (size_t i = 0; filter && i < filter->comms.count; i++) {
         if (has_process_named(s, filter->comms.data[i]))
             continue;
-        messages_line(f, "no process %s named '%s'%s", s->o->command || s->o->pid_count ? "asked for is" : "is",
-                      filter->comms.data[i], yet);
+        struct buf alike = {0};
+        put_alike(s, filter->comms.data[i], &alike);
+        messages_line(f, "no process %s named '%s'%s%s", s->o->command || s->o->pid_count ? "asked for is" : "is",
+                      filter->comms.data[i], yet, buf_cstr(&alike));
+        buf_deinit(&alike);
         any = true;
     }
     for (size_t i = 0; filter && i < filter->cgroups.count; i++) {
@@ -189,7 +240,7 @@ void advice_at_start(struct session *s)
     if (o->quiet)
         return;
     for (uint32_t i = 0; i < o->pid_count && i < NAMED_MAX; i++)
-        say_stopped(o->messages, o->pids[i]);
+        say_stopped(s, o->pids[i]);
     for (uint32_t i = 0; o->when && i < o->when->count; i++)
         say_unreachable(s, &o->when->list[i], o->when->texts[i]);
     if (!o->command)
@@ -222,21 +273,23 @@ static void explain_pids(struct session *s)
     for (uint32_t i = 0; i < o->pid_count && i < NAMED_MAX; i++) {
         const struct process *p = processes_find(s->processes, o->pids[i]);
         struct procfs_stat stat;
-        if (say_stopped(o->messages, o->pids[i]))
+        char name[PROCESS_NAME_MAX];
+        if (say_stopped(s, o->pids[i]))
             continue;
         if (!procfs_stat((pid_t)o->pids[i], 0, &stat) || stat.state == 'Z' || stat.state == 'X')
             messages_line(o->messages, "process %u has ended", o->pids[i]);
         else if (p && p->selected && !o->include_non_python && !p->python && !advice_may_be_python(s, p))
-            messages_line(o->messages, "process %u (%s): no CPython was found; -a records such processes, too", o->pids[i], stat.comm);
+            messages_line(o->messages, "process %u (%s): no CPython was found; -a records such processes, too", o->pids[i],
+                          name_of(s, o->pids[i], stat.comm, name));
         else
-            messages_line(o->messages, "process %u (%s) %s", o->pids[i], stat.comm,
+            messages_line(o->messages, "process %u (%s) %s", o->pids[i], name_of(s, o->pids[i], stat.comm, name),
                           what_it_did_not(s, p, "did not run at a tick: it waits, and only threads that run are sampled"));
     }
 }
 
-static void say_refused(const struct session *s, const struct process *p)
+static void say_refused(const struct session *s, struct process *p)
 {
-    struct error *why = advice_refused(p);
+    struct error *why = advice_refused(s, p);
 
     messages_line(s->o->messages, "%s", error_text(why));
     error_destroy(why);
@@ -245,7 +298,8 @@ static void say_refused(const struct session *s, const struct process *p)
 static void explain_command(const struct session *s)
 {
     const char *name = base_name(s->o->command[0]);
-    const struct process *p = processes_find(s->processes, (uint32_t)s->command.pid), *refused = find_refused(s);
+    const struct process *p = processes_find(s->processes, (uint32_t)s->command.pid);
+    struct process *refused = find_refused(s);
 
     if (p && is_pypy(p))
         messages_line(s->o->messages, "%s is PyPy, which pycap cannot read (only CPython); -a records its native frames", name);
@@ -282,20 +336,36 @@ bool advice_fails_empty(const struct session *s)
     return !s->o->command && (s->o->pid_count || s->o->filter) && !trace_builder_counts(s->builder).samples;
 }
 
+/* The next process that the command left and that still runs; NULL: there is none. */
+static struct process *next_left(const struct session *s, uint32_t *cursor)
+{
+    for (struct process *p; (p = processes_next(s->processes, cursor));) {
+        struct procfs_stat stat;
+        if (p->in_scope && !p->ended_ns && p->tgid != (uint32_t)s->command.pid && process_has_python(p) &&
+            procfs_stat((pid_t)p->tgid, 0, &stat) && stat.state != 'Z' && stat.state != 'X')
+            return p;
+    }
+    return NULL;
+}
+
+/* Helpers of multiprocessing and others see that their program has gone, and go, too: they are given a moment. */
+static void wait_for_helpers(const struct session *s)
+{
+    for (int i = 0; i < LEFT_GRACE_MS / LEFT_STEP_MS && next_left(s, &(uint32_t){0}); i++)
+        poll(NULL, 0, LEFT_STEP_MS);
+}
+
 void advice_left_behind(struct session *s)
 {
     uint32_t cursor = 0, named = 0;
 
     if (s->reason != TRACE_END_COMMAND)
         return;
-    for (struct process *p; named < NAMED_MAX && (p = processes_next(s->processes, &cursor));) {
-        struct procfs_stat stat;
-        if (!p->in_scope || p->ended_ns || p->tgid == (uint32_t)s->command.pid || !process_has_python(p) ||
-            !procfs_stat((pid_t)p->tgid, 0, &stat) || stat.state == 'Z' || stat.state == 'X')
-            continue;
+    wait_for_helpers(s);
+    for (struct process *p; named < NAMED_MAX && (p = next_left(s, &cursor)); named++) {
+        char name[PROCESS_NAME_MAX];
         messages_line(s->o->messages, "the command has ended; its child %u (%s) runs on and is not recorded any more: pycap "
                                       "record -p %u",
-                      p->tgid, stat.comm, p->tgid);
-        named++;
+                      p->tgid, processes_name(s->processes, p, name), p->tgid);
     }
 }

@@ -19,9 +19,9 @@ bool advice_may_be_python(const struct session *s, const struct process *p);
  * Returns an error that says why a process in which no interpreter was found cannot be recorded: it is no Python, it
  * has ended, or its files may not be read.
  */
-struct error *advice_no_python(const struct session *s, const struct process *p);
+struct error *advice_no_python(const struct session *s, struct process *p);
 /* The same of one whose interpreter was found, and is `refused`. Never NULL. */
-struct error *advice_refused(const struct process *p);
+struct error *advice_refused(const struct session *s, struct process *p);
 /* Writes a line for each process that is stopped, and each name or cgroup that no process has yet. */
 void advice_at_start(struct session *s);
 /* Writes why the trace has no sample. */

@@ -14,6 +14,7 @@
 #include "capture/session/session_accounts.h"
 #include "capture/session/session_drain.h"
 #include "capture/trace/trace_memory.h"
+#include "formats/base/numbers.h"
 #include "formats/base/size_text.h"
 
 /* What is kept has about so many parts, so that it reaches back a quarter longer than asked for, or more. */
@@ -174,6 +175,7 @@ static struct error *give_up(struct session *s, struct error *err, bool open)
     struct flight *f = s->flight;
     struct buf text = {0};
     uint64_t samples, lost;
+    struct number n;
 
     flight_store_written(f->store, &samples, &lost);
     f->writes = false;
@@ -182,7 +184,12 @@ static struct error *give_up(struct session *s, struct error *err, bool open)
         error_destroy(outputs_close(s->outputs));
     if (outputs_lost(s->outputs) || interrupt_told())
         return err;
-    buf_printf(&text, "event (%s): %s; the file is not complete, and the next event has another one", f->why, error_text(err));
+    buf_printf(&text, "event (%s): %s; ", f->why, error_text(err));
+    if (open)
+        buf_printf(&text, "the file ends early, with %s, and the next event has another one",
+                   counted(f->counts.last_samples, "sample", "samples", &n));
+    else
+        buf_put_str(&text, "it has no file, and the next event is tried again");
     tell(s, &text);
     error_destroy(err);
     return NULL;
@@ -204,8 +211,11 @@ static struct error *put_kept(struct session *s, bool all)
     const void *data;
     size_t len_bytes;
 
-    while ((all || s->flight->bytes < begun + STRETCH_BYTES) && flight_store_next(s->flight->store, &data, &len_bytes))
+    while ((all || s->flight->bytes < begun + STRETCH_BYTES) && flight_store_next(s->flight->store, &data, &len_bytes)) {
         TRY(put(s, data, len_bytes));
+        s->flight->counts.samples += trace_writer_block_samples(data);
+        s->flight->counts.last_samples += trace_writer_block_samples(data);
+    }
     s->flight->behind = s->flight->bytes >= begun + STRETCH_BYTES;
     return NULL;
 }
@@ -214,7 +224,7 @@ static struct error *open_file(struct session *s)
 {
     struct flight *f = s->flight;
 
-    f->bytes = 0;
+    f->bytes = f->counts.last_samples = 0;
     f->writes = true;
     f->since_ns = flight_store_since_ns(f->store);
     flight_store_write(f->store);
@@ -233,7 +243,9 @@ static struct error *put_end(struct session *s, uint64_t time_ns, enum trace_end
 
     TRY(put_kept(s, true));
     flight_store_written(s->flight->store, &end.sample_count, &end.lost_count);
-    struct error *err = trace_writer_last_block(s->writer, &end, &block) ? put(s, block.data, block.len_bytes) : error_no_memory();
+    s->flight->counts.lost += end.lost_count;
+    s->flight->counts.duration_ns += time_ns - s->flight->since_ns;
+    struct error *err = trace_writer_last_block(s->writer, NULL, &end, &block) ? put(s, block.data, block.len_bytes) : error_no_memory();
     buf_deinit(&block);
     if (!err && outputs_sync(s->outputs) && errno != EINVAL && errno != ENOTSUP && errno != EROFS)
         err = error_file(errno, outputs_path(s->outputs), "cannot sync");

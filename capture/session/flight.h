@@ -26,6 +26,8 @@ struct flight_counts {
     uint64_t signals, conditions; /* events, by what reported them */
     uint64_t joined;              /* of these, those that came while a file was written, which goes on for longer then */
     uint64_t files, failed;       /* files that are complete; events that have none, as it could not be written */
+    uint64_t samples, last_samples; /* in all files, and in the last one, whether they are complete or not */
+    uint64_t lost, duration_ns;     /* of the files that are complete: the samples that they lack, and how long they last */
 };
 
 /* Checks that files can be made where --output says, and sets s->flight. */

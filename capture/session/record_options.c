@@ -231,6 +231,16 @@ static void remember_kernel(const struct option_row *row, const void *target, st
     buf_put_str(out, o->kernel ? "yes" : "no");
 }
 
+/* Not where it is, which may be nobody's business. */
+static void remember_archive(const struct option_row *row, const void *target, struct buf *out)
+{
+    const struct session_options *o = target;
+
+    (void)row;
+    if (o->archive)
+        buf_put_str(out, "yes");
+}
+
 static void remember_wakers(const struct option_row *row, const void *target, struct buf *out)
 {
     const struct session_options *o = target;
@@ -273,7 +283,7 @@ const struct option_row record_option_rows[] = {
     {"no-inherit", 'i', NULL, "without the children of the processes named or of the command", option_set_false, MEMBER(session.follow),
      .setting = "children", .remember = remember_children},
     {"subprocesses", 's', NULL, "with the children, too (the default)", option_set_true, MEMBER(session.follow)},
-    {"comm", 0, "NAME,...", "only processes with these names (the kernel's name of the first thread)", add_comms,
+    {"comm", 0, "NAME,...", "only processes with these names or titles, as pycap info shows them", add_comms,
      .setting = "comm", .remember = remember_comms},
     {"cgroup", 0, "PATH,...", "only processes in these cgroups or below, like /system.slice/app.service", add_cgroups, .setting = "cgroup",
      .remember = remember_cgroups},
@@ -302,7 +312,7 @@ const struct option_row record_option_rows[] = {
     {"output", 'o', "FILE", "the file to write (trace.bin), which pysym reads; - for standard output", option_set_text, MEMBER(session.output)},
     {"archive", 0, "FILE", "also pack the binaries into FILE, so that pysym can name native functions\n"
      "on another machine, or after a container has ended",
-     option_set_text, MEMBER(session.archive)},
+     option_set_text, MEMBER(session.archive), .setting = "archive", .remember = remember_archive},
     {"strip-code", 0, NULL, "with --archive: leave out code and data", option_set_true, MEMBER(session.strip_code), .with = "archive"},
     {"cmdline", 0, NULL, "record command lines, too", option_set_true, MEMBER(session.cmdline)},
     {"group", 0, "GROUP", "let this group (its name or number) read what is written: mode 0640, not 0600", option_set_text,

@@ -16,8 +16,8 @@
 #include "capture/session/session_budget.h"
 #include "capture/session/session_files.h"
 #include "capture/trace/trace_losses.h"
+#include "capture/trace/trace_accounts.h"
 #include "formats/base/numbers.h"
-#include "formats/base/proportion.h"
 #include "formats/base/size_text.h"
 
 #define REFUSALS_SHOWN 8
@@ -47,6 +47,14 @@ void report_status(struct session *s, uint64_t time_ns)
         session_print_rates(s, s->o->messages);
     }
     fflush(s->o->messages);
+}
+
+/* The samples that are in the files. */
+static uint64_t report_samples(const struct session *s)
+{
+    if (s->flight)
+        return flight_counts(s).samples;
+    return trace_builder_counts(s->builder).samples - s->unwritten;
 }
 
 /* The last file that was completed. */
@@ -85,30 +93,70 @@ static const char *whose(const struct session_options *o)
     return o->include_non_python ? "programs" : "Python processes";
 }
 
-/* Where the ticks of the first event fell, and whether samples were lost. */
-static void print_ticks_in_short(const struct session *s, FILE *f)
+/* Samples that were lost of what is recorded: ticks are skipped on all CPUs, whoever runs there. */
+static uint64_t own_lost(const struct session *s)
 {
-    uint64_t stats[WIRE_EVENT_STAT_COUNT], lost = session_lost_samples(s), samples = trace_builder_counts(s->builder).samples;
-    struct number ours, all, missed;
-    bool has_ticks = s->sampler && s->events.count == 1 && event_has_counter(s->events.list[0].source);
+    uint64_t lost = session_lost_samples(s);
 
-    /* Ticks are skipped on all CPUs, whoever runs there. */
     for (uint32_t i = 0; s->sampler && i < s->events.count; i++) {
-        uint64_t skipped = s->event_losses[i][LOSS_tick_skipped], own = trace_builder_event_samples(s->builder, i);
-        if (!skipped || !event_has_counter(s->events.list[i].source))
-            continue;
-        sampler_event_stats(s->sampler, i, stats);
-        lost -= skipped - proportion_up(skipped, own, stats[WIRE_EVENT_TICKS] - stats[WIRE_EVENT_IDLE]);
+        uint64_t skipped = s->event_losses[i][LOSS_tick_skipped];
+        lost -= skipped - trace_builder_own_ticks(s->builder, i, skipped);
     }
-    if (has_ticks) {
-        sampler_event_stats(s->sampler, 0, stats);
-        messages_write(f, "%s of %s fell on %s; ", grouped(samples, &ours),
-                       counted(stats[WIRE_EVENT_TICKS], "tick", "ticks", &all), whose(s->o));
-    }
-    if (lost)
-        messages_write(f, "%s lost.\n", counted(lost, "sample was", "samples were", &missed));
+    return lost;
+}
+
+/* Where the ticks of the event fell, or what else is its due; false: that is not known, or there are several events. */
+static bool print_due(const struct session *s, FILE *f)
+{
+    const struct event_source *source = s->events.list[0].source;
+    uint64_t stats[WIRE_EVENT_STAT_COUNT];
+    struct number ours, all;
+
+    if (!s->sampler || s->flight || s->events.count != 1 || !event_has_counter(source))
+        return false;
+    sampler_event_stats(s->sampler, 0, stats);
+    messages_write(f, "%s of ", grouped(trace_builder_event_samples(s->builder, 0), &ours));
+    if (source->kind == EVENT_CLOCK)
+        messages_write(f, "%s", counted(stats[WIRE_EVENT_TICKS], "tick", "ticks", &all));
     else
-        messages_write(f, "%s sample was lost.\n", has_ticks ? "no" : "No");
+        messages_write(f, "%s of %s on all CPUs", counted(stats[WIRE_EVENT_TICKS], "sample", "samples", &all), source->name);
+    messages_write(f, " fell on %s; ", whose(s->o));
+    return true;
+}
+
+/* Without BPF it is time that is lost. */
+static bool print_lost_time(const struct session *s, uint64_t lost, FILE *f)
+{
+    uint32_t clock = event_list_first(&s->events, EVENT_CLOCK);
+    struct number share;
+
+    if (!s->losses[LOSS_time_unseen] || clock == EVENT_NONE)
+        return false;
+    uint64_t lost_ns = lost * event_period(&s->events.list[clock]), all_ns = lost_ns + trace_builder_event_value(s->builder, clock);
+    messages_write(f, "%.3f s of %.3f s of CPU time (%s) has no sample", (double)lost_ns / 1e9, (double)all_ns / 1e9,
+                   share_text(lost_ns, all_ns, &share));
+    return true;
+}
+
+/* Whether samples were lost, or time was not seen. */
+static void print_lost(const struct session *s, FILE *f)
+{
+    uint64_t lost = s->flight ? flight_counts(s).lost : own_lost(s), unseen = s->losses[LOSS_children_unseen];
+    bool goes_on = print_due(s, f);
+    struct number n;
+
+    if (s->flight && lost) /* ticks of others among them; the reasons follow, and a file's summary has its own */
+        return;
+    if (s->flight || !print_lost_time(s, lost, f)) {
+        if (lost)
+            messages_write(f, "%s lost", counted(lost, "sample was", "samples were", &n));
+        else
+            messages_write(f, "%s sample was lost", goes_on ? "no" : "No");
+    }
+    if (unseen && !s->flight)
+        messages_write(f, "%s %.3f s of CPU time of child processes was not seen", lost ? ", and" : ", but",
+                       (double)(unseen * event_period(&s->events.list[0])) / 1e9);
+    messages_write(f, ".\n");
 }
 
 /* The time that samples of a clock stand for, in ns; 0: no clock was sampled all the time at one rate. */
@@ -221,57 +269,119 @@ static void print_tables(const struct session *s, FILE *f)
 
     if (!w->most)
         return;
-    messages_write(f, "Unwind tables of %" PRIu64 " MiB were wanted, and %" PRIu64 " MiB fitted", wanted, mib_of_words(w->most_had));
+    messages_write(f, "Up to %" PRIu64 " MiB of unwind tables were wanted at once, and %" PRIu64 " MiB fitted", wanted, mib_of_words(w->most_had));
     if (max < table_maker_max(s->table_maker))
         messages_write(f, ", for no more could be had");
     else if (max < TABLES_MOST_MIB)
         messages_write(f, ": --unwind-memory %" PRIu64 "M", propose < TABLES_MOST_MIB ? propose : TABLES_MOST_MIB);
-    messages_write(f, ". Left out:");
+    messages_write(f, ". Left out at one time or another:");
     for (int i = 0; i < TABLES_LEFT_OUT && w->left_out[i].name; i++)
         messages_write(f, "%s %s (%s%" PRIu64 " MiB)", i ? "," : "", w->left_out[i].name, w->left_out[i].more ? "more than " : "",
                        mib_of_words(w->left_out[i].words));
     messages_write(f, "\n");
 }
 
+/* What else befell a file that could not be written is known for all that was sampled, not for what is in it. */
 static void print_losses(const struct session *s, FILE *f)
 {
+    uint64_t samples = trace_builder_counts(s->builder).samples;
+
+    if (s->flight && s->file_count)
+        messages_write(f, "All the time, whether it is in a file or not:\n");
     for (uint32_t i = 0; i < LOSS_LIMIT; i++) {
-        if (i != LOSS_complete && s->losses[i])
+        bool told = s->o->verbose || !loss_is_minor(i, s->losses[i], samples);
+        if (i != LOSS_complete && s->losses[i] && told && (!s->write_failed || i == LOSS_not_written))
             messages_write(f, "  %-22s %10" PRIu64 "  %s\n", trace_loss_name(i), s->losses[i], trace_loss_meaning(i));
     }
     print_refusals(s, f);
     errand_print_late(f);
 }
 
+/* Where to, and how much. Nothing, where there is no file. */
+static void print_files(const struct session *s, FILE *f)
+{
+    struct size_text size;
+
+    if (s->file_count > 1)
+        messages_write(f, " into %u files (%s); the last is %s%s", s->file_count, size_text(session_bytes(s), &size), last_file(s),
+                       s->o->keep && s->file_count > s->o->keep ? ", and not all are kept" : "");
+    else if (s->file_count)
+        messages_write(f, " into %s (%s)", last_file(s), size_text(session_bytes(s), &size));
+}
+
+/* What is in the files after a write that failed. */
+static void print_written(const struct session *s, FILE *f)
+{
+    struct number samples;
+
+    messages_write(f, "Recorded %s", counted(report_samples(s), "sample", "samples", &samples));
+    print_files(s, f);
+    if (s->unwritten)
+        messages_write(f, "; %s could not be written", grouped(s->unwritten, &samples));
+    else if (!s->last_written)
+        messages_write(f, "; what came then could not be written");
+    messages_write(f, ".\n");
+}
+
+/* What is in the files of events, and of how much that is a part. */
+static void print_events(const struct session *s, double seconds, FILE *f)
+{
+    const struct flight_counts c = flight_counts(s);
+    uint64_t all = trace_builder_counts(s->builder).samples;
+    struct number n;
+
+    messages_write(f, "Recorded %s", counted(c.samples, "sample", "samples", &n));
+    if (!c.failed)
+        messages_write(f, " in %.1f s", (double)c.duration_ns / 1e9);
+    print_files(s, f);
+    messages_write(f, "; %s taken in all, in %.1f s.\n", counted(all, "was", "were", &n), seconds);
+}
+
 static void print_recorded(const struct session *s, double seconds, FILE *f)
 {
     struct trace_builder_counts c = trace_builder_counts(s->builder);
     struct number samples, processes;
-    struct size_text size;
 
     messages_write(f, "Recorded %s of %s in %.1f s", counted(c.samples, "sample", "samples", &samples),
                    counted(c.processes, "process", "processes", &processes), seconds);
-    if (s->file_count > 1)
-        messages_write(f, " into %u files (%s); the last is %s%s.\n", s->file_count, size_text(session_bytes(s), &size), last_file(s),
-                       s->o->keep && s->file_count > s->o->keep ? ", and not all are kept" : "");
-    else if (s->file_count)
-        messages_write(f, " into %s (%s).\n", last_file(s), size_text(session_bytes(s), &size));
-    else
-        messages_write(f, ", of which nothing was written: there was no event (SIGUSR1%s).\n",
+    print_files(s, f);
+    if (!s->file_count)
+        messages_write(f, ", of which nothing was written: there was no event (SIGUSR1%s)",
                        s->o->when ? ", or a condition of --when" : "");
+    messages_write(f, ".\n");
     if (s->start_ns - s->begun_ns > LATE_NS)
         messages_write(f, "Recording began %.1f s after pycap was started.\n", (double)(s->start_ns - s->begun_ns) / 1e9);
+}
+
+/* Whether the last file has a sample that could be shown. */
+static bool last_file_has_samples(const struct session *s)
+{
+    if (s->flight)
+        return flight_counts(s).last_samples;
+    return s->write_failed ? s->last_written : report_samples(s);
+}
+
+/* How to go on: nothing is left of what went into a device. */
+static void print_next(const struct session *s, FILE *f)
+{
+    if (s->file_count && last_file_has_samples(s) && !session_has_reader(s))
+        messages_write(f, "Next: pysym %s\n", last_file(s));
 }
 
 void report_summary(struct session *s, uint64_t end_ns)
 {
     FILE *f = s->o->messages;
-    uint64_t samples = trace_builder_counts(s->builder).samples;
+    uint64_t samples = report_samples(s);
     double seconds = (double)(end_ns - s->start_ns) / 1e9;
 
-    print_recorded(s, seconds, f);
-    if (samples) {
-        print_ticks_in_short(s, f);
+    if (s->write_failed)
+        print_written(s, f);
+    else if (s->flight && s->file_count)
+        print_events(s, seconds, f);
+    else
+        print_recorded(s, seconds, f);
+    if (trace_builder_counts(s->builder).samples && !s->write_failed) {
+        print_lost(s, f);
         print_waiting(s, seconds, f);
     }
     print_tasks(s, f);
@@ -290,11 +400,10 @@ void report_summary(struct session *s, uint64_t end_ns)
     if (s->reason == TRACE_END_FULL)
         messages_write(f, "The capture ended at --max-size.\n");
     advice_left_behind(s);
-    if (!samples) {
+    if (!samples && !s->write_failed)
         advice_no_sample(s);
+    if (!samples)
         return;
-    }
     print_fleeting(s, f);
-    if (strcmp(s->o->output, "-") && s->file_count)
-        messages_write(f, "Next: pysym %s\n", last_file(s));
+    print_next(s, f);
 }

@@ -64,7 +64,9 @@ static void print_ticks(const struct session *s, uint32_t event, FILE *f)
     sampler_event_stats(s->sampler, event, stats);
     for (uint32_t i = 0; i < s->cpu_count; i++)
         unwanted += trace_builder_unwanted(s->builder, event, (uint32_t)s->cpus[i]);
-    if (s->events.count > 1)
+    if (s->events.list[event].source->kind != EVENT_CLOCK)
+        messages_write(f, "Samples of %s on all CPUs: ", s->events.list[event].source->name);
+    else if (s->events.count > 1)
         messages_write(f, "Ticks of %s: ", s->events.list[event].source->name);
     else
         messages_write(f, "Ticks: ");

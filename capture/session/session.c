@@ -33,10 +33,12 @@
 #include "capture/session/thread_states.h"
 #include "capture/trace/trace_losses.h"
 #include "capture/trace/trace_memory.h"
+#include "capture/trace/trace_titles.h"
 
 static void flush(struct session *s, uint64_t time_ns)
 {
     trace_builder_hold_perf_maps(s->builder);
+    trace_titles_read(s->builder, time_ns, false);
     trace_builder_refusals(s->builder, time_ns);
     session_sum_losses(s);
     trace_builder_losses(s->builder, time_ns, s->losses, s->event_losses);
@@ -210,6 +212,18 @@ static enum module_use module_use(void *builder, const struct module *m)
     return trace_builder_module_use(builder, m);
 }
 
+/* Says what was recorded, and before that why it is not all. An error that was said is s->told. */
+static void conclude(struct session *s, struct error *err, uint64_t end_ns)
+{
+    status_file_end(s, end_ns);
+    if (s->o->quiet)
+        return;
+    if (err)
+        messages_line(s->o->messages, "%s", error_text(err));
+    s->told = err != NULL;
+    report_summary(s, end_ns);
+}
+
 static struct error *finish(struct session *s)
 {
     if (s->sleepers)
@@ -227,9 +241,7 @@ static struct error *finish(struct session *s)
         proc_sampler_finish(s->proc);
     errand_settle();
     struct error *err = session_forgive_reader(s, session_end_file(s, s->end_ns, s->reason));
-    status_file_end(s, s->end_ns);
-    if (!s->o->quiet)
-        report_summary(s, s->end_ns);
+    conclude(s, err, s->end_ns);
     if (!err && s->bundle) {
         session_go_as_started(s); /* to pack binaries takes long */
         err = archive_modules(s->bundle, s->modules, session_takes_snapshots(s->o), module_use, s->builder);
@@ -316,10 +328,10 @@ struct error *session_run(const struct session_options *options, int *exit_code)
         service_manager_stopping(s->manager);
         if (!err)
             err = finish(s);
-        if (err && s->writer) { /* what has been captured stays, with an end that says so */
+        if (err && s->writer) /* what has been captured stays, with an end that says so */
             error_destroy(session_end_file(s, now_ns(), TRACE_END_ERROR));
-            status_file_end(s, now_ns());
-        }
+        if (err && !s->end_ns)
+            conclude(s, err, now_ns());
     }
     end_command(s);
     if (!err && s->reader_gone)
@@ -330,6 +342,11 @@ struct error *session_run(const struct session_options *options, int *exit_code)
         *exit_code = EXIT_FAILURE;
         if (s->o->quiet) /* there was no summary to say it */
             advice_no_sample(s);
+    }
+    if (err && s->told) {
+        error_destroy(err);
+        err = NULL;
+        *exit_code = EXIT_FAILURE;
     }
     session_tear_down(s);
     free(s);

@@ -88,6 +88,7 @@ void session_sum_losses(struct session *s)
     if (s->growth)
         sum_growth(s);
     s->losses[LOSS_known_late] += processes_counts(s->processes).late_ticks;
+    s->losses[LOSS_not_written] += s->unwritten;
 }
 
 /* Samples that are not in the file at all; the other losses leave a sample with less in it. */

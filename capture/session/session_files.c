@@ -9,6 +9,7 @@
 #include "capture/session/session_accounts.h"
 #include "capture/session/session_drain.h"
 #include "capture/trace/trace_memory.h"
+#include "formats/base/buf.h"
 
 uint64_t session_bytes(const struct session *s)
 {
@@ -41,7 +42,9 @@ struct error *session_open_file(struct session *s, uint64_t time_ns)
     TRY(outputs_open(s->outputs));
     session_begin_counts(s, time_ns);
     s->file_count++;
-    return trace_writer_create(-1, outputs_path(s->outputs), &writer, time_ns, &s->writer);
+    struct error *err = trace_writer_create(-1, outputs_path(s->outputs), &writer, time_ns, &s->writer);
+    s->write_failed = err != NULL;
+    return err;
 }
 
 /* What a pipe's reader has not taken yet is waited for. */
@@ -58,6 +61,28 @@ static struct error *close_output(struct session *s)
                       (int)(INTERRUPT_GRACE_NS / NS_PER_S));
 }
 
+/*
+ * Ends a file that cannot be written any more, as on a full disk: what it lacks is counted, and a last block says how much, if
+ * there is still room for that.
+ */
+static void end_failed(struct session *s, uint64_t time_ns)
+{
+    uint64_t written = trace_writer_written_count(s->writer);
+    struct buf block = {0};
+
+    s->write_failed = true;
+    s->last_written = written;
+    s->unwritten = trace_builder_file_samples(s->builder) - written;
+    session_sum_losses(s);
+    struct trace_loss loss = {.time_ns = time_ns, .reason = LOSS_not_written, .count = s->unwritten};
+    struct trace_end end = {.time_ns = time_ns, .reason = TRACE_END_ERROR, .sample_count = written,
+                            .lost_count = session_lost_samples(s) - s->file_lost};
+    if (trace_writer_last_block(s->writer, s->unwritten ? &loss : NULL, &end, &block) &&
+        outputs_write(s->outputs, block.data, block.len_bytes) >= 0)
+        s->bytes_before += block.len_bytes;
+    buf_deinit(&block);
+}
+
 /* Puts into the file what stands at its end, and closes it, whatever fails on the way. */
 struct error *session_end_file(struct session *s, uint64_t time_ns, enum trace_end_reason reason)
 {
@@ -70,15 +95,17 @@ struct error *session_end_file(struct session *s, uint64_t time_ns, enum trace_e
     if (session_has_reader(s)) /* as in flush() of session.c */
         trace_writer_flush(s->writer);
     trace_builder_end(s->builder, time_ns, reason, session_lost_samples(s) - s->file_lost);
-    s->file_lost = session_lost_samples(s);
     struct error *finished = trace_writer_finish(s->writer);
+    if (trace_writer_failed(s->writer) && !session_has_reader(s) && !interrupt_gave_up() && !outputs_lost(s->outputs))
+        end_failed(s, time_ns);
+    s->file_lost = session_lost_samples(s);
     if (interrupt_gave_up()) {
         error_destroy(finished);
         finished = error_path(ERROR_IO, outputs_path(s->outputs),
                               "nothing could be written for %d s after the signal: it has no end, and lacks the last "
                               "%" PRIu64 " samples",
                               (int)(INTERRUPT_GRACE_NS / NS_PER_S),
-                              trace_builder_counts(s->builder).samples - trace_writer_written_count(s->writer));
+                              trace_builder_file_samples(s->builder) - trace_writer_written_count(s->writer));
     }
     if (outputs_lost(s->outputs)) { /* outputs_close() says more about it */
         error_destroy(finished);

@@ -90,6 +90,8 @@ struct session {
     uint64_t *idle_ns; /* of each CPU when the file was begun */
     uint64_t file_start_ns;
     uint64_t file_lost, bytes_before; /* lost samples and bytes of the previous files */
+    uint64_t unwritten, last_written; /* samples that are not in the last file, because it could not be written; that are in it */
+    bool write_failed;  /* that file has no more than what was written before */
     uint64_t skipped[WIRE_EVENT_MAX]; /* skipped ticks of each event, in the previous files */
     uint32_t file_count;
     bool rotates, rotate_now;
@@ -113,6 +115,7 @@ struct session {
     uint64_t deaf_ns, deaf_until_ns; /* for how long, and until when, side-band events do not wake us (session_wait.c) */
     bool others_drained;   /* the last drains brought side-band events that do not matter */
     bool stop;
+    bool told; /* the error that ended it was said, before the summary */
     enum trace_end_reason reason;
     uint64_t losses[LOSS_LIMIT];
     uint64_t event_losses[WIRE_EVENT_MAX][LOSS_LIMIT]; /* the part of `losses` that belongs to a single event */

@@ -58,7 +58,7 @@ static struct error *check_pids(struct session *s)
         else if (!err && !p->python)
             err = advice_no_python(s, p);
         else if (!err && p->python->python.refused)
-            err = advice_refused(p);
+            err = advice_refused(s, p);
         else if (!err)
             usable++;
         if (err) {
@@ -293,6 +293,7 @@ static struct error *begin_sampling(struct session *s)
 {
     modules_settle(s->modules, now_ns() + SETTLE_NS);
     TRY(processes_take_modules(s->processes));
+    TRY(processes_decide(s->processes, now_ns()));
     if (s->sampler)
         TRY(processes_begin_sampling(s->processes, s->sampler, s->tables));
     if (s->o->pid_count)

@@ -250,6 +250,7 @@ struct error *session_find_processes(struct session *s)
         return NULL;
     /* The side-band first: what starts while /proc is being read is reported by one or the other. */
     TRY(sideband_enable(s->sideband));
+    s->processes->held_tgid = s->o->command ? (uint32_t)s->command.pid : 0;
     return processes_scan(s->processes, pids, count);
 }
 

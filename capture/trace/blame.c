@@ -26,8 +26,10 @@ void blame_put(struct trace_builder *b, const struct trace_sample *like, uint64_
     sample.flags |= TRACE_SAMPLE_VALUE | TRACE_SAMPLE_GIL_KNOWN | TRACE_SAMPLE_GIL;
     sample.value = blame_ns;
     trace_writer_sample(b->o.writer, b->blame_id, &sample);
-    if (!trace_writer_full(b->o.writer) && !trace_writer_epoch_full(b->o.writer))
-        b->file_samples++;
+    if (trace_writer_full(b->o.writer) || trace_writer_epoch_full(b->o.writer))
+        return;
+    b->counts.samples++;
+    b->file_samples++;
 }
 
 void blame_write(struct trace_builder *b, const struct wire_sample *m, const struct trace_sample *sample)

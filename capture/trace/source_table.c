@@ -12,6 +12,7 @@
 #include "capture/host/privileges.h"
 #include "formats/base/buf.h"
 #include "formats/base/clock.h"
+#include "formats/base/code_file.h"
 #include "formats/base/intern.h"
 #include "formats/base/vec.h"
 
@@ -78,11 +79,13 @@ void source_table_destroy(struct source_table *s)
 
 /* ---- questions ---- */
 
-/* A name that no file has: `<string>`, or one with characters that could not be read or encoded. */
+/* A name that no file has: `<string>`, that of a cell of a notebook, or one with characters that could not be read or encoded. */
 static bool is_no_path(const char *name, size_t len_bytes)
 {
+    uint32_t hash;
+
     return !len_bytes || len_bytes >= PATH_MAX || strlen(name) != len_bytes ||
-           (name[0] == '<' && name[len_bytes - 1] == '>') || strstr(name, "\xef\xbf\xbd");
+           !code_file_is_path(name) || code_file_is_of_ipykernel(name, &hash) || strstr(name, "\xef\xbf\xbd");
 }
 
 static const char *name_of(const struct source_table *s, uint32_t id)

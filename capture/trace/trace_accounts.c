@@ -2,10 +2,12 @@
 /* The sampler counts from the start of the capture on; the trace has what was added since the record before. */
 #include "capture/trace/trace_accounts.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "capture/trace/trace_define.h"
 #include "capture/trace/wait_sites.h"
+#include "formats/base/proportion.h"
 
 void trace_builder_ticks(struct trace_builder *b, uint32_t event, uint64_t time_ns, const struct sampler_ticks *ticks,
                          uint32_t count)
@@ -24,7 +26,17 @@ void trace_builder_ticks(struct trace_builder *b, uint32_t event, uint64_t time_
             .thinned = ticks[i].thinned,
         };
         trace_writer_put(b->o.writer, TRACE_ticks, &record);
+        uint64_t busy = record.seen - record.idle;
+        if (record.idle > record.seen || record.unsampled > busy)
+            continue;
+        b->events[event].busy += busy;
+        b->events[event].own += busy - record.unsampled;
     }
+}
+
+uint64_t trace_builder_own_ticks(const struct trace_builder *b, uint32_t event, uint64_t count)
+{
+    return proportion_up(count, b->events[event].own, b->events[event].busy);
 }
 
 /* ---- the time of threads ---- */
@@ -104,6 +116,10 @@ void trace_builder_keep_former(struct trace_builder *b, const struct process *p,
     f->exec_generation = p->bound ? p->exec_generation : p->expected_generation;
     f->ended_ns = ended_ns;
     memcpy(f->comm, p->comm, sizeof f->comm);
+    free(f->program);
+    f->program_kind = p->program_kind;
+    f->program = p->program ? strdup(p->program) : NULL;
+    f->python_version = p->python ? p->python->python.version_hex : 0;
     f->threads.count = 0;
     for (size_t i = 0; f->id && i < p->threads.count && i < n->threads.count; i++) {
         const struct former_thread t = {p->threads.data[i].tid, n->threads.data[i].id};
@@ -116,6 +132,7 @@ void trace_builder_forget_formers(struct trace_builder *b)
 {
     for (uint32_t i = 0; i < FORMERS_MAX; i++) {
         VEC_DEINIT(&b->formers[i].threads);
+        free(b->formers[i].program);
         b->formers[i] = (struct former_process){0};
     }
     b->next_former = 0;
@@ -137,7 +154,9 @@ static struct former_process *former_of(struct trace_builder *b, const struct wi
 static void define_former(struct trace_builder *b, struct former_process *f, const struct wire_thread *t)
 {
     struct trace_process record = {.tgid = f->tgid, .start_boottime_ns = t->start_boottime_ns, .exec_generation = t->exec_generation,
-                                   .parent_tgid = f->parent_tgid, .comm = trace_writer_cstr(b->o.writer, f->comm)};
+                                   .parent_tgid = f->parent_tgid, .comm = trace_writer_cstr(b->o.writer, f->comm),
+                                   .program_kind = f->program_kind, .program = trace_writer_cstr(b->o.writer, f->program),
+                                   .python_version = f->python_version};
 
     trace_writer_put(b->o.writer, TRACE_process, &record);
     struct trace_process_exit end = {.process = record.id, .time_ns = f->ended_ns};
@@ -165,6 +184,16 @@ static struct error *find_former_thread(struct trace_builder *b, struct former_p
 
 /* ---- what is written of a thread ---- */
 
+/* What it is that has no sample yet is known from its thread, too. */
+static void bind(struct process *p, const struct wire_thread *t)
+{
+    if (p->bound || !t->start_boottime_ns || t->exec_generation != p->expected_generation)
+        return;
+    p->bound = true;
+    p->start_boottime_ns = t->start_boottime_ns;
+    p->exec_generation = t->exec_generation;
+}
+
 /* Stores the thread's id in this epoch; 0: there is no room for it. */
 static struct error *find_thread(struct trace_builder *b, struct process *p, const struct wire_thread *t, uint32_t *id)
 {
@@ -174,6 +203,7 @@ static struct error *find_thread(struct trace_builder *b, struct process *p, con
 
     if (!n || !thread)
         return error_no_memory();
+    bind(p, t);
     trace_define_process(b, n);
     return trace_define_thread(b, n, thread, &nameless, id);
 }

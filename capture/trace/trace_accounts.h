@@ -28,4 +28,7 @@ struct error *trace_builder_thread_state(struct trace_builder *b, struct process
 /* Counts the waiting time that no sample stands for as a loss. Call when all threads have been written for the last time. */
 void trace_builder_count_unwritten(struct trace_builder *b);
 
+/* Of `count` ticks that nobody took, as many as are due to what is recorded, by the accounts of ticks that have been written. */
+uint64_t trace_builder_own_ticks(const struct trace_builder *b, uint32_t event, uint64_t count);
+
 #endif

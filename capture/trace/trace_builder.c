@@ -15,6 +15,7 @@
 #include "capture/trace/trace_losses.h"
 #include "capture/trace/trace_memory.h"
 #include "capture/trace/trace_sources.h"
+#include "capture/trace/trace_titles.h"
 #include "formats/base/clock.h"
 
 struct error *trace_builder_create(const struct trace_builder_options *options, struct trace_builder **out)
@@ -37,6 +38,7 @@ void trace_builder_destroy(struct trace_builder *b)
         return;
     map_deinit(&b->kernel_frames);
     map_deinit(&b->account_of);
+    map_deinit(&b->sampled);
     map_deinit(&b->kernel_roles);
     wait_sites_clear(b);
     map_deinit(&b->site_of);
@@ -101,6 +103,11 @@ uint64_t trace_builder_file_samples(const struct trace_builder *b)
 uint64_t trace_builder_event_samples(const struct trace_builder *b, uint32_t event)
 {
     return b->events[event].samples;
+}
+
+uint64_t trace_builder_event_value(const struct trace_builder *b, uint32_t event)
+{
+    return b->events[event].value;
 }
 
 void trace_builder_clock(struct trace_builder *b)
@@ -172,6 +179,7 @@ static void begin_epoch(struct trace_builder *b)
 static struct error *next_epoch(struct trace_builder *b, uint64_t time_ns)
 {
     TRY(trace_sources_end_epoch(b));
+    trace_titles_read(b, now_ns(), true);
     trace_builder_exits(b); /* later they cannot be told: each has its number in this epoch alone */
     trace_builder_clock(b);
     trace_writer_new_epoch(b->o.writer, time_ns);
@@ -257,6 +265,8 @@ static void on_ended(void *ctx, struct process *p, uint64_t time_ns)
         if (n->perf_map.epoch == b->epoch)
             error_destroy(put_perf_map(b, n, time_ns));
     }
+    if (p->ended_ns) /* else it goes on with another program */
+        map_remove(&b->sampled, p->tgid);
     trace_refusals_end(b, p, time_ns);
     trace_builder_keep_former(b, p, time_ns);
     trace_notes_forget(&b->notes, p);
@@ -269,11 +279,8 @@ static void on_renamed(void *ctx, struct process *p, struct thread *t, uint64_t 
 
     if (!n || n->record.epoch != b->epoch)
         return;
-    if (!t || t->tid == p->tgid) {
-        struct trace_process_name record = {
-            .process = n->record.id, .time_ns = time_ns, .comm = trace_writer_cstr(b->o.writer, p->comm)};
-        trace_writer_put(b->o.writer, TRACE_process_name, &record);
-    }
+    if (!t || t->tid == p->tgid)
+        trace_titles_renamed(b, n, time_ns);
     if (t && t->index < n->threads.count && n->threads.data[t->index].epoch == b->epoch) {
         struct trace_thread_name record = {
             .thread = n->threads.data[t->index].id, .time_ns = time_ns, .name = trace_writer_cstr(b->o.writer, t->name)};
@@ -365,6 +372,7 @@ void trace_builder_exits(struct trace_builder *b)
 
 void trace_builder_end(struct trace_builder *b, uint64_t time_ns, uint32_t reason, uint64_t lost)
 {
+    trace_titles_read(b, now_ns(), true);
     trace_builder_clock(b);
     trace_builder_exits(b);
     struct trace_end record = {

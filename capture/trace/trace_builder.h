@@ -64,6 +64,8 @@ void trace_builder_end(struct trace_builder *b, uint64_t time_ns, uint32_t reaso
 struct trace_builder_counts trace_builder_counts(const struct trace_builder *b);
 /* The samples of one event that have been written, over all files. */
 uint64_t trace_builder_event_samples(const struct trace_builder *b, uint32_t event);
+/* What these count together, in the event's unit, where each sample carries a value. */
+uint64_t trace_builder_event_value(const struct trace_builder *b, uint32_t event);
 
 /*
  * Returns the bytes that known code objects take; the second function forgets them, and the sampler must send them

@@ -36,9 +36,13 @@ struct trace_builder_options {
     const struct settings *settings; /* written as META records into each epoch */
 };
 
-/* What has been written, over all files. */
+/*
+ * What has been written, over all files. `samples` are those of all events; `processes` those that have one, each once, however
+ * many programs it executed. The summary of pysym counts in the same way.
+ */
 struct trace_builder_counts {
-    uint64_t samples, python_complete, python_cut, no_python, processes;
+    uint64_t samples, processes;
+    uint64_t python_complete, python_cut, no_python; /* by how the Python stack ends; without what was not sampled, such as blame */
     uint64_t newest_ns; /* CLOCK_MONOTONIC, of the newest sample; 0: there is none */
 };
 

@@ -8,8 +8,12 @@
 #include <sys/mman.h>
 
 #include "capture/host/procfs.h"
+#include "capture/process/process_names.h"
+#include "capture/process/process_program.h"
 #include "capture/process/python_names.h"
+#include "capture/trace/trace_titles.h"
 #include "formats/base/clock.h"
+#include "formats/trace/program_name.h"
 
 static_assert((int)ELF_ID_NONE == TRACE_ID_NONE && (int)ELF_ID_BUILD_ID == TRACE_ID_BUILD_ID &&
                   (int)ELF_ID_CONTENT_HASH == TRACE_ID_CONTENT_HASH && (int)ELF_ID_PARTS_HASH == TRACE_ID_PARTS_HASH,
@@ -122,60 +126,134 @@ void trace_define_mapping(struct trace_builder *b, struct process_note *n, const
     n->mappings_over = !quota_owe(quotas, slot, QUOTA_definition_bytes, bytes, time_ns);
 }
 
+/* ---- processes ---- */
+
+/* The unit of start times in /proc (USER_HZ). */
+#define CLOCK_TICK_NS (10 * NS_PER_MS)
+
 /* Reads from /proc what is not known of a process yet. */
 static void look_up(struct process_note *n)
 {
     struct process *p = n->process;
     struct procfs_status status;
+    bool is_known = p->ns_tgid && p->parent_tgid && (p->bound || p->start_ticks);
 
     process_find_program(p, true);
     perf_map_file_remember_root(&n->perf_map, p);
-    if (p->ns_tgid && p->parent_tgid)
+    if (is_known)
         return;
     struct error *err = procfs_status((pid_t)p->tgid, &status);
     if (!err) {
         p->ns_tgid = status.ns_tgid;
         p->parent_tgid = status.parent_tgid;
+        p->start_ticks = status.start_ticks;
     }
     error_destroy(err);
 }
 
-uint32_t trace_name_process(struct trace_builder *b, struct process_note *n)
+/* One process is the same in all epochs, though its first sample, which has its exact start, may come after its record. */
+static void identify(struct process_note *n)
+{
+    const struct process *p = n->process;
+
+    if (n->identified)
+        return;
+    n->identified = true;
+    n->start_boottime_ns = p->bound ? p->start_boottime_ns : p->start_ticks * CLOCK_TICK_NS;
+    n->exec_generation = p->bound ? p->exec_generation : p->expected_generation;
+}
+
+/* What is said of each process: what its name takes. */
+static struct trace_process record_of(struct trace_builder *b, struct process_note *n)
 {
     struct trace_writer *w = b->o.writer;
     const struct process *p = n->process;
 
-    if (n->record.epoch == b->epoch)
-        return n->record.id;
-    look_up(n);
-    char *cgroup = procfs_cgroup((pid_t)p->tgid);
-    char *cmdline = b->o.cmdline ? procfs_cmdline((pid_t)p->tgid) : NULL;
-    struct trace_process record = {
+    identify(n);
+    return (struct trace_process){
         .tgid = p->tgid,
-        .start_boottime_ns = p->start_boottime_ns,
-        .exec_generation = p->exec_generation,
+        .start_boottime_ns = n->start_boottime_ns,
+        .exec_generation = n->exec_generation,
         .parent_tgid = p->parent_tgid,
         .comm = trace_writer_cstr(w, p->comm),
         .exe = trace_writer_cstr(w, p->exe),
         .ns_tgid = p->ns_tgid,
-        .pid_namespace = procfs_namespace((pid_t)p->tgid, "pid"),
-        .mount_namespace = procfs_namespace((pid_t)p->tgid, "mnt"),
-        .cgroup = trace_writer_cstr(w, cgroup),
-        .cmdline = trace_writer_cstr(w, cmdline),
         .program_kind = p->program_kind,
         .program = trace_writer_cstr(w, p->program),
     };
+}
+
+/* Adds what is said of those that were asked for. */
+static void describe(struct trace_builder *b, struct process_note *n, struct trace_process *record)
+{
+    const struct process *p = n->process;
+    char *cgroup = procfs_cgroup((pid_t)p->tgid);
+
+    record->pid_namespace = procfs_namespace((pid_t)p->tgid, "pid");
+    record->mount_namespace = procfs_namespace((pid_t)p->tgid, "mnt");
+    record->cgroup = trace_writer_cstr(b->o.writer, cgroup);
+    record->cmdline = trace_writer_cstr(b->o.writer, b->o.cmdline ? trace_titles_cmdline(n) : NULL);
     free(cgroup);
-    free(cmdline);
-    if (p->python) {
-        const struct py_layout *l = &p->python->python.layout;
-        record.python_version = p->python->python.version_hex;
-        record.python_flags = (l->debug_build ? TRACE_CODE_DEBUG : 0) |
-                              (l->free_threaded ? TRACE_CODE_FREE_THREADED : 0);
-    }
-    trace_writer_put(w, TRACE_process, &record);
+    if (!p->python)
+        return;
+    const struct py_layout *l = &p->python->python.layout;
+    record->python_version = p->python->python.version_hex;
+    record->python_flags = (l->debug_build ? TRACE_CODE_DEBUG : 0) | (l->free_threaded ? TRACE_CODE_FREE_THREADED : 0);
+}
+
+static uint32_t put_process(struct trace_builder *b, struct process_note *n)
+{
+    look_up(n);
+    struct trace_process record = record_of(b, n);
+    if (n->process->selected)
+        describe(b, n, &record);
+    trace_writer_put(b->o.writer, TRACE_process, &record);
     n->record = (struct record_id){b->epoch, record.id};
     return n->record.id;
+}
+
+/*
+ * Finds the parents of a process that have no record in this epoch yet, its own first: all those that are sampled, or would be if
+ * they ran, and of the others those that its name takes.
+ */
+static uint32_t find_parents(struct trace_builder *b, struct process *p, struct process *parents[PROGRAM_PARENTS_MAX])
+{
+    const struct process *master = processes_master(b->o.processes, p);
+    uint32_t count = 0, wanted = 0;
+
+    while (count < PROGRAM_PARENTS_MAX && (master || processes_find(b->o.processes, p->parent_tgid)) &&
+           (p = processes_parent(b->o.processes, p))) {
+        const struct process_note *n = trace_notes_find(&b->notes, p);
+        if (n && n->record.epoch == b->epoch)
+            break;
+        parents[count++] = p;
+        wanted = p->selected || master ? count : wanted;
+        master = p == master ? NULL : master;
+    }
+    return wanted;
+}
+
+/* A worker is named after its parent, and a reader draws the tree: parents come first, and also where they have no sample. */
+static void put_parents(struct trace_builder *b, struct process *p)
+{
+    struct process *parents[PROGRAM_PARENTS_MAX];
+
+    for (uint32_t count = find_parents(b, p, parents); count--;) {
+        struct process_note *n = trace_notes_process(&b->notes, parents[count]);
+        if (!n)
+            b->no_memory = true;
+        else
+            put_process(b, n);
+    }
+}
+
+uint32_t trace_name_process(struct trace_builder *b, struct process_note *n)
+{
+    if (n->record.epoch == b->epoch)
+        return n->record.id;
+    look_up(n);
+    put_parents(b, n->process);
+    return put_process(b, n);
 }
 
 uint32_t trace_define_process(struct trace_builder *b, struct process_note *n)
@@ -186,12 +264,12 @@ uint32_t trace_define_process(struct trace_builder *b, struct process_note *n)
     if (n->mapped_epoch == b->epoch)
         return n->record.id;
     n->mapped_epoch = b->epoch;
-    if (!n->sampled)
-        b->counts.processes++;
     for (size_t i = 0; i < code_mappings_count(&p->mappings); i++)
         trace_define_mapping(b, n, code_mappings_at(&p->mappings, i));
     return n->record.id;
 }
+
+/* ---- threads ---- */
 
 static void put_python_name(struct trace_builder *b, const struct thread *t, uint32_t id, uint64_t time_ns)
 {

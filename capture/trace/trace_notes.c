@@ -29,6 +29,7 @@ static void free_note(struct process_note *n)
     VEC_DEINIT(&n->native_stacks.stack);
     perf_map_file_deinit(&n->perf_map);
     VEC_DEINIT(&n->threads);
+    free(n->cmdline);
     free(n);
 }
 

@@ -43,6 +43,11 @@ struct met_codes {
 struct process_note {
     struct process *process; /* valid as long as the note */
     struct record_id record;
+    uint64_t start_boottime_ns, exec_generation; /* as its records have them, all alike: of one without a sample they are estimates */
+    bool identified;       /* these are set */
+    char *cmdline;         /* as last written, where command lines were asked for; NULL: unknown */
+    uint64_t title_read_ns; /* when that was last read because of a new title; 0: never */
+    bool title_stale;      /* there was another one since */
     uint64_t mapped_epoch; /* the epoch that its mappings were last written to */
     bool sampled; /* the trace holds a sample of it */
     struct known_codes codes;

@@ -35,6 +35,9 @@ struct former_process {
     uint64_t start_boottime_ns, exec_generation; /* 0: not known */
     uint64_t ended_ns;
     char comm[17];
+    enum trace_program_kind program_kind; /* and what goes with it: as struct process has them */
+    char *program;                        /* owned */
+    uint32_t python_version;
     VEC(struct former_thread) threads;           /* that have a record */
 };
 
@@ -81,6 +84,7 @@ struct trace_builder {
         uint64_t unread_bytes; /* of samples of memory growth, those that reader_slow counts */
         uint64_t value; /* of the samples that were written, in the event's unit */
         uint64_t samples; /* that were written, over all files */
+        uint64_t busy, own; /* ticks in the accounts that were written, but for idle ones; those of what is recorded */
         uint64_t written[LOSS_LIMIT];
         uint64_t unwanted[CPUS_MAX], unwanted_value[CPUS_MAX]; /* samples that were dropped, and what they count together */
         uint64_t handled[CPUS_MAX]; /* samples that came */
@@ -93,6 +97,7 @@ struct trace_builder {
     VEC(struct refusal) refusals; /* at most some hundreds */
     uint64_t refused[QUOTA_COUNT];
     struct trace_builder_counts counts;
+    struct map sampled; /* pid -> start_boottime_ns of the process that has samples; those that have ended are taken out */
     uint64_t file_samples; /* in the file that is being written */
     /* Of threads whose waits are recorded: what was written of each, and for all of them how long they waited. */
     VEC(struct thread_account) accounts;

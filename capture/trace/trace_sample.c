@@ -318,9 +318,24 @@ static struct error *put_tuple(struct trace_builder *b, struct process_note *n, 
     return NULL;
 }
 
+/* A process that has executed another program is still the one that it was. */
+static void count_process(struct trace_builder *b, struct process_note *n)
+{
+    const struct process *p = n->process;
+    const uint64_t *known = map_get(&b->sampled, p->tgid);
+
+    n->sampled = true;
+    if (known && *known == p->start_boottime_ns)
+        return;
+    b->counts.processes++;
+    if (!map_set(&b->sampled, p->tgid, p->start_boottime_ns))
+        b->no_memory = true;
+}
+
 static void count_sample(struct trace_builder *b, struct process_note *n, const struct wire_sample *m, uint64_t value)
 {
-    n->sampled = true;
+    if (!n->sampled)
+        count_process(b, n);
     b->events[m->event].value += value;
     b->events[m->event].samples++;
     b->counts.newest_ns = m->time_ns > b->counts.newest_ns ? m->time_ns : b->counts.newest_ns;
@@ -379,7 +394,7 @@ struct error *trace_builder_sample(struct trace_builder *b, const struct wire_sa
     else if (trace_writer_epoch_full(w))
         b->events[m->event].epoch_full++;
     else
-        count_sample(b, n, m, sample.value);
+        count_sample(b, n, m, sample.flags & TRACE_SAMPLE_VALUE ? sample.value : m->period);
     blame_write(b, m, &sample);
     return NULL;
 }

@@ -9,6 +9,7 @@
 struct pattern {
     const char *text;
     enum pattern_part part;
+    bool is_name, is_expression;
     regex_t regex;
 };
 
@@ -70,7 +71,7 @@ static struct error *create(const char *who, const char *text, const char *expre
     p = calloc(1, sizeof *p);
     if (!p)
         return error_no_memory();
-    *p = (struct pattern){.text = text, .part = part};
+    *p = (struct pattern){.text = text, .part = part, .is_expression = true};
     /* An empty expression would be found in every name, and means something only by mistake. */
     int status = *expression ? regcomp(&p->regex, expression, REG_EXTENDED | REG_NOSUB) : REG_BADPAT;
     if (!status) {
@@ -92,6 +93,23 @@ struct error *pattern_create(const char *who, const char *text, struct pattern *
     return create(who, text, text, PATTERN_ANY_PART, out);
 }
 
+struct error *pattern_create_for_names(const char *who, const char *text, struct pattern **out)
+{
+    struct error *err = pattern_create(who, text, out);
+
+    if (err && err->code == ERROR_USAGE && *text) {
+        error_destroy(err);
+        err = NULL;
+        *out = calloc(1, sizeof **out);
+        if (!*out)
+            return error_no_memory();
+        (*out)->text = text;
+    }
+    if (!err)
+        (*out)->is_name = true;
+    return err;
+}
+
 struct error *pattern_create_for_frames(const char *who, const char *text, struct pattern **out)
 {
     for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
@@ -106,7 +124,8 @@ void pattern_destroy(struct pattern *p)
 {
     if (!p)
         return;
-    regfree(&p->regex);
+    if (p->is_expression)
+        regfree(&p->regex);
     free(p);
 }
 
@@ -132,6 +151,10 @@ bool pattern_finds(const struct pattern *p, const char *name)
 {
     char cut[PATTERN_NAME_LIMIT_BYTES + 1];
 
+    if (p->is_name && !strcmp(p->text, name))
+        return true;
+    if (!p->is_expression)
+        return false;
     if (strnlen(name, sizeof cut) == sizeof cut) {
         memcpy(cut, name, PATTERN_NAME_LIMIT_BYTES);
         cut[PATTERN_NAME_LIMIT_BYTES] = 0;

@@ -27,6 +27,11 @@ struct patterns {
 /* Compiles `text`, which is borrowed. ERROR_USAGE begins with `who` gave it, such as "--focus", and says what libc objects to;
  * also what would cost it too much: over 16 KiB, 200 groups or 4,096 repeats within each other. */
 struct error *pattern_create(const char *who, const char *text, struct pattern **out);
+/*
+ * The same for names of processes, threads and tasks, which may have parentheses and brackets: a text that was copied from
+ * an output means itself, too; and only that, if it is no expression.
+ */
+struct error *pattern_create_for_names(const char *who, const char *text, struct pattern **out);
 /* The same for frames: reads the prefix. */
 struct error *pattern_create_for_frames(const char *who, const char *text, struct pattern **out);
 void pattern_destroy(struct pattern *p);
@@ -35,7 +40,7 @@ void patterns_deinit(struct patterns *list);
 enum pattern_part pattern_part(const struct pattern *p);
 /* As it was given, with its prefix. */
 const char *pattern_text(const struct pattern *p);
-/* True if the expression is found in the name. */
+/* True if the expression is found in the name, or it is the name itself where that counts. */
 bool pattern_finds(const struct pattern *p, const char *name);
 /* True if one of them is. */
 bool patterns_find(const struct patterns *list, const char *name);

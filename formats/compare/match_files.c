@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "formats/base/code_file.h"
 #include "formats/emit/names.h"
 
 /* Folders of a path that count. */
@@ -27,12 +28,6 @@ struct round {
 static const char *path_of(const struct round *r, uint32_t text)
 {
     return names_package_path(run_set_text_get(r->set, text));
-}
-
-/* Names such as <string> and <frozen codecs> are no paths. */
-static bool is_path(const char *path)
-{
-    return path[0] && path[0] != '<';
 }
 
 /* The last `components` of a path; NULL: it has fewer. */
@@ -85,7 +80,7 @@ static struct error *add_file(struct round *r, struct map *met, uint32_t text)
     if (!known)
         return VEC_PUSH(&r->strays, ((struct stray){.path = text})) ? NULL : error_no_memory();
     r->match->classes.data[*known] = (struct file_class){text, r->run};
-    return !is_path(path) || add_folders(r, path) ? NULL : error_no_memory();
+    return !code_file_is_path(path) || add_folders(r, path) ? NULL : error_no_memory();
 }
 
 /* The files of a run, each once. */
@@ -116,7 +111,7 @@ struct ends {
 /* NULL: out of memory, or the path has fewer components. */
 static struct same_end *end_of(struct ends *e, const char *path, int components, bool *failed)
 {
-    const char *end = is_path(path) ? path_end(path, components) : NULL;
+    const char *end = code_file_is_path(path) ? path_end(path, components) : NULL;
 
     if (!end || !tells_enough(end, components))
         return NULL;

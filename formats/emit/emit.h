@@ -87,13 +87,17 @@ struct emit_stack {
 
 struct emit_process {
     uint32_t pid, parent_pid; /* parent_pid: 0 when unknown */
+    uint32_t life;            /* equal for what a process ran before and after it executed another program: it counts once. 0: its own */
     const char *comm;         /* the kernel's name */
-    const char *name;         /* what it runs, such as "gunicorn" or "-m http.server"; comm when unknown */
+    const char *name;         /* what it runs, such as "gunicorn", "-m http.server" or "gunicorn (spawn)"; comm when unknown */
+    const char *title;        /* comm, where the process gave itself one that says more than its name; NULL: no */
     const char *container;    /* ID of its container, shortened; "" for none */
     const char *cgroup;       /* path in the unified hierarchy; "" when unknown */
     bool free_threaded;       /* its Python is built to run without a GIL */
     bool ended;               /* before the captures did, or before its program was replaced by another one's */
     uint32_t python_version;  /* PY_VERSION_HEX; 0 for none */
+    uint32_t other_version;   /* of another CPython that ran in it, beside the first or after it; 0: none was seen */
+    uint32_t first_program;   /* index: of several programs that one process ran the first here; its own where there is but one */
 };
 struct emit_thread {
     uint32_t process; /* index */

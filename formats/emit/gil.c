@@ -161,8 +161,15 @@ static bool is_wanted(const struct emit_part *part, uint32_t process, uint32_t t
                      (part->thread == EMIT_PART_ALL || part->thread == thread));
 }
 
-/* A group for each process that says something of a GIL, or one for all. */
-static struct error *add_groups(struct gil *g)
+/* Counts a process of the model, unless it is one that is counted and executed another program. False: out of memory. */
+static bool count_process(struct gil_group *group, struct map *first, const struct emit_process *p)
+{
+    group->process_count += !map_get(first, p->first_program);
+    return map_set(first, p->first_program, 1);
+}
+
+/* A group for each process that says something of a GIL, or one for all. `first`: the first programs of those that are counted. */
+static struct error *add_groups(struct gil *g, struct map *first)
 {
     const struct emit_model *m = g->view.model;
 
@@ -179,7 +186,10 @@ static struct error *add_groups(struct gil *g)
         bool free_threaded = m->processes[i].free_threaded && !tally->known;
         group->free_threaded |= free_threaded;
         group->has_gil |= tally->known;
-        group->process_count += tally->known || free_threaded;
+        if (group->process != EMIT_PART_ALL)
+            map_clear(first);
+        if ((tally->known || free_threaded) && !count_process(group, first, &m->processes[i]))
+            return error_no_memory();
         group->known_samples += tally->known;
         group->held_samples += tally->held;
     }
@@ -383,9 +393,12 @@ static void find_events(struct gil *g)
 static struct error *gather(struct gil *g)
 {
     struct names names;
+    struct map first = {.limits = g->view.options.limits};
 
     find_events(g);
-    TRY(add_groups(g));
+    struct error *err = add_groups(g, &first);
+    map_deinit(&first);
+    TRY(err);
     TRY(add_threads(g));
     TRY(add_exact_times(g));
     for (size_t i = 0; i < g->groups.count; i++)
@@ -394,7 +407,7 @@ static struct error *gather(struct gil *g)
     for (size_t i = 0; i < g->groups.count; i++)
         g->view.group_count += g->groups.data[i].process_count != 0;
     enum name_detail detail = g->view.options.by == EMIT_BY_LINE ? NAME_LINE : NAME_FUNCTION;
-    struct error *err = names_init(&names, g->view.model, &g->view.options);
+    err = names_init(&names, g->view.model, &g->view.options);
     if (!err)
         err = names_spell(&names, detail, &g->view.texts, &g->view.ids);
     names_deinit(&names);

@@ -63,7 +63,8 @@ static struct error *begin_group(const struct gil_view *v, const struct gil_grou
     const struct emit_process *process = g->process == EMIT_PART_ALL ? NULL : &v->model->processes[g->process];
     json_t *object = json_object();
 
-    bool ok = object && (!process || (json_set(object, "pid", json_integer(process->pid)) && json_set_name(object, "process", process->name)));
+    bool ok = object && (!process || (json_set(object, "pid", json_integer(process->pid)) && json_set_name(object, "process", process->name) &&
+                                      json_set_name(object, "title", process->title ? process->title : "")));
     ok = ok && json_set(object, "has_gil", json_boolean(g->has_gil)) &&
          json_set(object, "free_threaded", json_boolean(g->free_threaded)) &&
          json_set(object, "known_samples", json_number(g->known_samples)) &&

@@ -251,11 +251,11 @@ struct error *names_spell(const struct names *n, enum name_detail detail, struct
 
 /* ---- processes and threads ---- */
 
-void name_word(const char *name, struct buf *out)
+static void put_first(const char *name, unsigned flags, struct buf *out)
 {
     size_t from = out->len_bytes;
 
-    put_clean_str(out, name, CLEAN_SEPARATOR | CLEAN_SPACE);
+    put_clean_str(out, name, flags);
     if (out->bad)
         return;
     if (out->len_bytes == from)
@@ -264,14 +264,43 @@ void name_word(const char *name, struct buf *out)
         out->data[from] = '_';
 }
 
+void name_word(const char *name, struct buf *out)
+{
+    put_first(name, CLEAN_SEPARATOR | CLEAN_SPACE, out);
+}
+
 void name_plain(const char *name, struct buf *out)
 {
     put_clean_str(out, name, CLEAN_SEPARATOR);
 }
 
+/* A quote in a title would look like its end. */
+static void put_title(const struct emit_process *process, struct buf *out)
+{
+    if (!process->title)
+        return;
+    buf_put_str(out, " \"");
+    size_t from = out->len_bytes;
+    put_clean_str(out, process->title, CLEAN_SEPARATOR);
+    for (size_t i = from; !out->bad && i < out->len_bytes; i++)
+        out->data[i] = out->data[i] == '"' ? '\'' : out->data[i];
+    buf_put_u8(out, '"');
+}
+
+void name_process_plain(const struct emit_process *process, struct buf *out)
+{
+    size_t from = out->len_bytes;
+
+    name_plain(process->name, out);
+    if (out->len_bytes == from)
+        buf_put_str(out, "unknown");
+    put_title(process, out);
+}
+
 void name_process(const struct emit_process *process, struct buf *out)
 {
-    name_word(process->name, out);
+    put_first(process->name, CLEAN_SEPARATOR, out);
+    put_title(process, out);
     buf_printf(out, "-%u", process->pid);
 }
 
@@ -287,11 +316,7 @@ void name_thread(const struct emit_thread *thread, struct buf *out)
 
 static void put_plain_process(const struct emit_process *process, struct buf *out)
 {
-    size_t from = out->len_bytes;
-
-    name_plain(process->name, out);
-    if (out->len_bytes == from)
-        buf_put_str(out, "unknown");
+    name_process_plain(process, out);
     buf_printf(out, " %u", process->pid);
 }
 

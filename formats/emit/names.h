@@ -80,13 +80,15 @@ static inline const char *name_base(const char *path)
  */
 struct error *names_spell(const struct names *n, enum name_detail detail, struct intern *texts, uint32_t **ids);
 
-/* These append to `out`. "name-pid", without spaces: */
+/* These append to `out`. A process without its number: its name, and its title if it has one: gunicorn "shop: worker". */
+void name_process_plain(const struct emit_process *process, struct buf *out);
+/* The same and its number, never empty: gunicorn-26037, gunicorn "shop: worker"-26041. */
 void name_process(const struct emit_process *process, struct buf *out);
 /* "name-tid": */
 void name_thread(const struct emit_thread *thread, struct buf *out);
 /*
- * For people: "gunicorn 26037", or of a thread "gunicorn 26037 · worker 26041"; a main thread's number is that of its
- * process. `owner` is the index of a process (EMIT_MERGE_PROCESS) or a thread (EMIT_MERGE_THREAD).
+ * For people: "gunicorn 26037", or of a thread "gunicorn 26037 · worker 26041"; a title stands before the number of its
+ * process. A main thread's number is that of its process. `owner` is the index of a process (EMIT_MERGE_PROCESS) or a thread (EMIT_MERGE_THREAD).
  */
 void name_owner(const struct emit_model *model, enum emit_merge merge, uint32_t owner, struct buf *out);
 /* A name alone, of a thread or a file; may be "": */

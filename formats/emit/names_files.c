@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "formats/base/code_file.h"
+
 /* Whether `s` names a folder of the standard library: python3.12, python3.13t, pypy3.10, python312.zip. */
 static bool is_library_folder(const char *s, size_t len)
 {
@@ -32,7 +34,7 @@ static size_t package_start(const char *path)
 {
     const char *start = path;
 
-    if (path[0] == '<') /* <string>, <frozen importlib._bootstrap> */
+    if (!code_file_is_path(path))
         return 0;
     for (const char *s = path, *slash; (slash = strchr(s, '/')); s = slash + 1) {
         size_t len = (size_t)(slash - s);
@@ -48,7 +50,7 @@ static size_t module_start(const char *path)
 {
     size_t package = package_start(path);
 
-    if (package || path[0] == '<')
+    if (package || !code_file_is_path(path))
         return package;
     const char *start = name_base(path);
     /* These names say nothing alone: keep the package. */

@@ -49,7 +49,7 @@ struct texts {
     struct map number_of; /* id in the model -> index in the list */
 };
 
-enum { OWNERS = 64, OWNER_NAMES = 6, OWNER_BYTES = 500, TIME_BYTES = 64 };
+enum { OWNERS = 64, OWNER_NAMES = 7, OWNER_BYTES = 500, TIME_BYTES = 64 };
 
 /* The text of what a thread's rows say of it and its process, kept as long as it stands on the same names. */
 struct owner {
@@ -296,6 +296,7 @@ static void make_owner(struct ndjson *n, const struct owner *o, const struct emi
     put_text(out, ",\"container\":", o->names[2]);
     put_number(out, ",\"pid\":", process->pid);
     put_text(out, ",\"process\":", o->names[3]);
+    put_text(out, ",\"title\":", o->names[6]);
     put_text(out, ",\"comm\":", o->names[4]);
     put_number(out, ",\"tid\":", tid);
     put_text(out, ",\"thread\":", o->names[5]);
@@ -323,7 +324,7 @@ static void put_owner(struct ndjson *n, const struct emit_sample *s, struct buf 
     const struct emit_capture *capture = &m->captures[s->capture];
     const struct owner now = {.thread = s->thread,
                               .names = {capture->name, capture->hostname, process->container, process->name,
-                                        process->comm, thread->name}};
+                                        process->comm, thread->name, process->title ? process->title : ""}};
     struct owner **known = &n->owners[s->thread % OWNERS];
 
     if (*known && (*known)->len_bytes && (*known)->thread == now.thread &&

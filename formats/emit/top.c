@@ -192,35 +192,6 @@ static int compare_tables(const void *a, const void *b, void *arg)
     return order ? order : (ta->owner > tb->owner) - (ta->owner < tb->owner);
 }
 
-static int compare_programs(const void *a, const void *b, void *arg)
-{
-    const struct top_program *pa = a, *pb = b;
-    int order = compare_down(pa->weight, pb->weight);
-
-    (void)arg;
-    return order ? order : (pa->name > pb->name) - (pa->name < pb->name);
-}
-
-/* Adds a process, whose name others may have too. */
-static struct error *add_program(const struct top_view *v, struct top_event *e, uint32_t process, uint64_t weight)
-{
-    const struct emit_process *p = &v->model->processes[process];
-    struct buf name = {0};
-    bool added;
-
-    name_plain(p->name, &name);
-    if (!name.len_bytes)
-        buf_put_str(&name, "unknown");
-    uint32_t id = name.bad ? INTERN_NONE : intern_id(&e->names, name.data, (uint32_t)name.len_bytes, &added);
-    buf_deinit(&name);
-    if (id == INTERN_NONE || (added && !VEC_PUSH(&e->programs, ((struct top_program){.name = id, .pid = p->pid}))))
-        return error_no_memory();
-    e->programs.data[id].count++;
-    e->programs.data[id].weight += weight;
-    e->process_count++;
-    return NULL;
-}
-
 struct top_tables {
     VEC(struct top_entry) entries;
     VEC(struct top_table) tables;
@@ -270,12 +241,8 @@ static struct error *split_entries(const struct top *t, struct top_event *e, str
         !VEC_PUSH(&out->tables, ((struct top_table){.all = e->all, .entries = out->entries.data,
                                                     .entry_count = out->entries.count})))
         err = error_no_memory();
-    /* In the model's order, which a map has not. */
-    for (uint32_t i = 0; !err && i < v->model->process_count; i++) {
-        const uint64_t *weight = map_get(&processes, i);
-        if (weight)
-            err = add_program(v, e, i, *weight);
-    }
+    if (!err)
+        err = top_programs_find(&e->programs, v->model, v->options.limits, &processes);
     map_deinit(&processes);
     return err;
 }
@@ -283,7 +250,7 @@ static struct error *split_entries(const struct top *t, struct top_event *e, str
 struct error *top_write_event(void *state, const struct top_writer *writer, uint32_t event, bool first)
 {
     struct top *t = state;
-    struct top_event e = {.event = event, .names.arena.limits = t->view.options.limits,
+    struct top_event e = {.event = event,
                           .states = {.model = t->view.model, .limits = t->view.options.limits}};
     struct top_tables tables = {0};
 
@@ -292,7 +259,6 @@ struct error *top_write_event(void *state, const struct top_writer *writer, uint
         err = split_entries(t, &e, &tables);
     if (!err) {
         qsort_r(tables.tables.data, tables.tables.count, sizeof *tables.tables.data, compare_tables, NULL);
-        qsort_r(e.programs.data, e.programs.count, sizeof *e.programs.data, compare_programs, NULL);
         e.table_count = (uint32_t)tables.tables.count;
         err = writer->begin_event(&t->view, &e, first);
     }
@@ -308,9 +274,8 @@ struct error *top_write_event(void *state, const struct top_writer *writer, uint
         err = writer->end_event(&t->view, &e);
     VEC_DEINIT(&tables.entries);
     VEC_DEINIT(&tables.tables);
-    VEC_DEINIT(&e.programs);
+    top_programs_deinit(&e.programs);
     top_states_deinit(&e.states);
-    intern_deinit(&e.names);
     return err;
 }
 

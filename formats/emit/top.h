@@ -13,6 +13,7 @@
 #include "formats/emit/emit.h"
 #include "formats/emit/stack_tree.h"
 #include "formats/emit/top_errors.h"
+#include "formats/emit/top_programs.h"
 #include "formats/emit/top_states.h"
 
 /* A function or a line. */
@@ -39,21 +40,11 @@ struct top_table {
     uint32_t row_count;   /* also those that are not shown, but for those below options.min_share */
 };
 
-/* The processes of one name. */
-struct top_program {
-    uint32_t name;  /* in top_event.names */
-    uint32_t count; /* of processes */
-    uint32_t pid;   /* of the first */
-    uint64_t weight;
-};
-
 struct top_event {
     uint32_t event;
     struct count all;
-    struct intern names;
     struct top_states states;
-    VEC(struct top_program) programs; /* the heaviest first */
-    uint32_t process_count;
+    struct top_programs programs;
     uint32_t table_count; /* those that are not shown, too */
 };
 

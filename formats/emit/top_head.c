@@ -27,12 +27,12 @@ static void put_programs(const struct top_view *v, const struct top_event *e, st
 {
     uint32_t columns = v->options.terminal.columns ? v->options.terminal.columns : HEAD_COLUMNS;
     size_t from = out->len_bytes, i = 0;
-    uint32_t left = e->process_count;
+    uint32_t left = e->programs.process_count;
     struct number n;
 
-    for (; i < e->programs.count; i++) {
-        const struct top_program *p = &e->programs.data[i];
-        const struct intern_entry *name = intern_get(&e->names, p->name);
+    for (; i < e->programs.list.count; i++) {
+        const struct top_program *p = &e->programs.list.data[i];
+        const struct intern_entry *name = intern_get(&e->programs.names, p->name);
         struct buf text = {0};
         buf_put_str(&text, i ? ", " : "");
         buf_put(&text, name->data, name->len_bytes);

@@ -81,7 +81,7 @@ static struct error *begin_event(const struct top_view *v, const struct top_even
               set_count(object, event, "", &e->all) &&
               (!e->states.waits || set_states(object, &e->states, "", e->states.weights)) &&
               (!v->model->totals || set_totals(object, event, &v->model->totals[e->event])) &&
-              json_set(object, "process_count", json_integer(e->process_count)) &&
+              json_set(object, "process_count", json_integer(e->programs.process_count)) &&
               json_set(object, "table_count", json_integer(e->table_count));
     fputs(first ? "\n" : ",\n", v->out);
     TRY(json_write(object, ok, true, v->out));
@@ -95,7 +95,8 @@ static bool set_owner(json_t *object, const struct top_view *v, uint32_t owner)
     bool by_thread = v->options.merge == EMIT_MERGE_THREAD;
     const struct emit_process *process = &m->processes[by_thread ? m->threads[owner].process : owner];
 
-    bool ok = json_set(object, "pid", json_integer(process->pid)) && json_set_name(object, "process", process->name);
+    bool ok = json_set(object, "pid", json_integer(process->pid)) && json_set_name(object, "process", process->name) &&
+              json_set_name(object, "title", process->title ? process->title : "");
     if (ok && by_thread)
         ok = json_set(object, "tid", json_integer(m->threads[owner].tid)) && json_set_name(object, "thread", m->threads[owner].name);
     return ok;

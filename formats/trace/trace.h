@@ -79,6 +79,12 @@ static inline bool loss_class_is_sample(enum loss_class class)
     return class == LOSS_CLASS_sample || class == LOSS_CLASS_tick;
 }
 
+/* Whether it is too little to be told, but with -v: what happens to every program at its start. `samples`: of the whole recording. */
+static inline bool loss_is_minor(uint32_t reason, uint64_t count, uint64_t samples)
+{
+    return trace_loss_class(reason) == LOSS_CLASS_expected && count < UINT64_MAX / 100 && 100 * count < samples;
+}
+
 /* For each enumeration of enums.def: enum trace_NAME with the values TRACE_PREFIX_NAME. */
 #define V(prefix, name, number, meaning) TRACE_##prefix##_##name = number,
 #define ENUM(name, ...) enum trace_##name { __VA_ARGS__ };
@@ -265,11 +271,14 @@ bool trace_writer_epoch_fits(const struct trace_writer *w);
 /* Ends the epoch and begins the next one. All ids become invalid; the caller defines again what it refers to. */
 void trace_writer_new_epoch(struct trace_writer *w, uint64_t time_ns);
 /*
- * Appends to `out` a block that may follow what was flushed, and ends a copy of the trace that goes no further: it holds `end`
- * alone. The writer goes on as if nothing had been asked. False: out of memory.
+ * Appends to `out` a block that may follow what was written, and ends a copy of the trace that goes no further: it holds `loss`,
+ * unless that is NULL, and `end`. The writer goes on as if nothing had been asked; after a failed write this block may take the
+ * place of the one that was not written. False: out of memory.
  */
 struct buf;
-bool trace_writer_last_block(const struct trace_writer *w, const struct trace_end *end, struct buf *out);
+bool trace_writer_last_block(const struct trace_writer *w, const struct trace_loss *loss, const struct trace_end *end, struct buf *out);
+/* The samples in a block that a trace_writer wrote. */
+uint32_t trace_writer_block_samples(const void *block);
 /* Number of the current epoch, from 0. */
 uint64_t trace_writer_epoch(const struct trace_writer *w);
 

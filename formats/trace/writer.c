@@ -366,26 +366,39 @@ uint64_t trace_writer_epoch(const struct trace_writer *w)
     return w->epoch;
 }
 
-bool trace_writer_last_block(const struct trace_writer *w, const struct trace_end *end, struct buf *out)
+/* Appends a record that defines nothing. */
+static bool append_record(const struct trace_writer *w, enum trace_type type, const void *record, struct buf *out)
+{
+    struct trace_fault fault;
+    struct buf fields = {0};
+
+    bool good = trace_encode(&fields, trace_record_type(type), record, &w->ids, &fault) && !fields.bad;
+    buf_put_uleb(out, type);
+    buf_put_uleb(out, fields.len_bytes);
+    buf_put(out, fields.data, fields.len_bytes);
+    buf_deinit(&fields);
+    return good && !out->bad;
+}
+
+bool trace_writer_last_block(const struct trace_writer *w, const struct trace_loss *loss, const struct trace_end *end, struct buf *out)
 {
     struct trace_block_header h = {.codec = TRACE_CODEC_RAW, .flags = TRACE_BLOCK_ENDS_EPOCH, .sequence = w->sequence,
                                    .epoch = w->epoch};
-    struct buf fields = {0}, record = {0};
-    struct trace_fault fault;
+    const struct trace_epoch epoch = {.number = w->epoch, .time_ns = w->epoch_time_ns};
+    struct buf records = {0};
 
-    bool good = trace_encode(&fields, trace_record_type(TRACE_end), end, &w->ids, &fault) && !fields.bad;
-    buf_put_uleb(&record, TRACE_end);
-    buf_put_uleb(&record, fields.len_bytes);
-    buf_put(&record, fields.data, fields.len_bytes);
-    uint8_t *block = good && !record.bad ? buf_reserve(out, TRACE_BLOCK_HEADER_BYTES + record.len_bytes) : NULL;
+    if (!w->sequence)
+        h.flags |= TRACE_BLOCK_STARTS_EPOCH;
+    bool good = (w->sequence || append_record(w, TRACE_epoch, &epoch, &records)) &&
+                (!loss || append_record(w, TRACE_loss, loss, &records)) && append_record(w, TRACE_end, end, &records);
+    uint8_t *block = good ? buf_reserve(out, TRACE_BLOCK_HEADER_BYTES + records.len_bytes) : NULL;
     if (block) {
-        memcpy(block + TRACE_BLOCK_HEADER_BYTES, record.data, record.len_bytes);
-        h.raw_len_bytes = h.stored_len_bytes = (uint32_t)record.len_bytes;
+        memcpy(block + TRACE_BLOCK_HEADER_BYTES, records.data, records.len_bytes);
+        h.raw_len_bytes = h.stored_len_bytes = (uint32_t)records.len_bytes;
         trace_block_header_pack(&h, block);
-        out->len_bytes += TRACE_BLOCK_HEADER_BYTES + record.len_bytes;
+        out->len_bytes += TRACE_BLOCK_HEADER_BYTES + records.len_bytes;
     }
-    buf_deinit(&fields);
-    buf_deinit(&record);
+    buf_deinit(&records);
     return block != NULL;
 }
 

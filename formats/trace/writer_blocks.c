@@ -80,6 +80,11 @@ static size_t compress(struct trace_writer *w, uint8_t *out, size_t most)
     return ZSTD_compress2(w->zstd, out, most, w->block.data, w->block.len_bytes);
 }
 
+uint32_t trace_writer_block_samples(const void *block)
+{
+    return trace_block_header_unpack(block).sample_count;
+}
+
 static void write_block(struct trace_writer *w, uint8_t flags)
 {
     const size_t raw_len = w->block.len_bytes;
@@ -112,9 +117,11 @@ static void write_block(struct trace_writer *w, uint8_t flags)
     h.stored_len_bytes = (uint32_t)n;
     trace_block_header_pack(&h, out);
     writer_write(w, out, TRACE_BLOCK_HEADER_BYTES + n);
+    if (w->failed)
+        return; /* trace_writer_last_block() takes its place */
     buf_clear(&w->block);
     w->epoch_raw_bytes += raw_len;
-    w->written_count += w->failed ? 0 : w->block_samples;
+    w->written_count += w->block_samples;
     w->block_samples = 0;
     w->block_sample_bytes = 0;
     w->sequence++;

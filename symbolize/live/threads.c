@@ -30,15 +30,30 @@ void live_threads_forget_model(struct live_threads *t)
     t->of_model.count = 0;
 }
 
-static void spell(const char *name, char out[LIVE_NAME_BYTES])
+static void cut_text(struct buf *text, char out[LIVE_NAME_BYTES])
 {
-    struct buf text = {0}, cut = {0};
+    struct buf cut = {0};
 
-    name_plain(name, &text);
-    columns_cut(&cut, text.data, text.len_bytes, NAME_COLUMNS);
+    columns_cut(&cut, text->data, text->len_bytes, NAME_COLUMNS);
     snprintf(out, LIVE_NAME_BYTES, "%s", buf_cstr(&cut));
-    buf_deinit(&text);
+    buf_deinit(text);
     buf_deinit(&cut);
+}
+
+static void spell_process(const struct emit_process *process, char out[LIVE_NAME_BYTES])
+{
+    struct buf text = {0};
+
+    name_process_plain(process, &text);
+    cut_text(&text, out);
+}
+
+static void spell_thread(const struct emit_thread *thread, char out[LIVE_NAME_BYTES])
+{
+    struct buf text = {0};
+
+    name_plain(thread->name, &text);
+    cut_text(&text, out);
 }
 
 static uint64_t key_of(uint32_t pid, uint32_t tid)
@@ -62,8 +77,8 @@ static uint32_t find(struct live_threads *t, const struct emit_process *process,
             return UINT32_MAX;
         }
     }
-    spell(process->name, t->list.data[number].process);
-    spell(thread->name, t->list.data[number].name);
+    spell_process(process, t->list.data[number].process);
+    spell_thread(thread, t->list.data[number].name);
     return number;
 }
 

@@ -14,7 +14,7 @@
 #include "formats/emit/emit.h"
 #include "symbolize/live/cells.h"
 
-enum { LIVE_THREADS_MAX = 4096, LIVE_NAME_BYTES = 128 };
+enum { LIVE_THREADS_MAX = 4096, LIVE_NAME_BYTES = 256 };
 
 /* Of one interval, in ns; of an event that is no time, `ns` is in its unit. */
 struct live_deeds {

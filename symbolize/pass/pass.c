@@ -10,6 +10,7 @@ struct error *pass_init(struct pass *p, const struct input *inputs, size_t input
                         const struct sample_filter_options *filters, struct resolver *resolver)
 {
     *p = (struct pass){.inputs = inputs, .input_count = input_count, .resolver = resolver};
+    p->names = &p->own_names;
     return sample_filter_init(&p->filter, filters);
 }
 
@@ -19,6 +20,7 @@ void pass_deinit(struct pass *p)
         p->consumers.data[i].consumer->destroy(p->consumers.data[i].state);
     VEC_DEINIT(&p->consumers);
     sample_filter_deinit(&p->filter);
+    process_names_deinit(&p->own_names);
     epoch_deinit(&p->epoch);
 }
 
@@ -51,6 +53,7 @@ static struct error *pass_sample(struct pass *p, uint32_t event, const struct tr
     struct emit_sample shown;
     bool passes = true;
 
+    TRY(process_names_sample(p->names, &p->epoch, raw, p->file.number + 1));
     if (sample_filter_is_enabled(&p->filter))
         TRY(sample_filter_sample(&p->filter, &p->epoch, event, raw, &passes));
     if (!passes)
@@ -88,6 +91,7 @@ static struct error *pass_samples(struct pass *p, const struct trace_record *rec
 static struct error *end_epoch(struct pass *p)
 {
     sample_filter_end_epoch(&p->filter);
+    process_names_end_epoch(p->names);
     EACH_CONSUMER(p, c) {
         if (c->consumer->end_epoch)
             TRY(c->consumer->end_epoch(c->state, &p->file));
@@ -124,6 +128,7 @@ static struct error *load(struct pass *p, const struct trace_record *rec)
     }
     p->epoch.limits = p->limits ? &p->limits->limits : NULL;
     TRY(epoch_load(&p->epoch, rec));
+    TRY(process_names_record(p->names, &p->epoch, rec, p->file.number + 1));
     sample_filter_record(&p->filter, rec);
     return p->wants & CONSUMER_STACKS ? load_stacks(p, rec) : NULL;
 }

@@ -17,6 +17,7 @@
 #include "symbolize/stack/resolve.h"
 #include "symbolize/trace/file_limits.h"
 #include "symbolize/trace/input.h"
+#include "symbolize/trace/process_names.h"
 
 struct pass_consumer {
     const struct consumer *consumer;
@@ -29,6 +30,7 @@ struct pass {
     struct resolver *resolver;  /* borrowed; may be NULL if no consumer wants stacks */
     struct file_limits *limits; /* borrowed; NULL: none */
     struct progress *progress;  /* borrowed; NULL: nobody is told how far it is */
+    struct process_names *names; /* own_names, or borrowed: what an earlier pass found out */
     /* Called when an epoch has ended; may give the pass another resolver. NULL: nothing is called. */
     struct error *(*renew)(void *own, struct pass *p);
     void *renew_own;
@@ -36,6 +38,7 @@ struct pass {
     struct sample_filter filter;
     VEC(struct pass_consumer) consumers;
     /* State while it runs. */
+    struct process_names own_names;
     unsigned wants; /* of all consumers: enum consumer_wants */
     uint64_t passed_count; /* samples that passed the filters of samples */
     struct epoch epoch;

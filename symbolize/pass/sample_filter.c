@@ -136,6 +136,24 @@ static void note_time(struct sample_filter *f, uint64_t since_start_ns)
     f->last_date_ns = date_ns > f->last_date_ns ? date_ns : f->last_date_ns;
 }
 
+/* Forgets what was found for one id of the epoch. */
+static void forget(struct sample_filter *f, enum sample_filter_subject subject, uint32_t id)
+{
+    if (id < f->answers[subject].count)
+        f->answers[subject].data[id].asked = false;
+    for (size_t i = 0; i < f->enabled.count; i++) {
+        struct sample_filter_enabled *enabled = &f->enabled.data[i];
+        if (enabled->row->subject == subject && id < enabled->values.count)
+            enabled->values.data[id] = 0;
+    }
+}
+
+static void forget_renamed(struct sample_filter *f, const struct epoch *e)
+{
+    for (; f->renamed_count < e->renamed.count; f->renamed_count++)
+        forget(f, FILTER_PROCESS, e->renamed.data[f->renamed_count]);
+}
+
 struct error *sample_filter_sample(struct sample_filter *f, const struct epoch *e, uint32_t event,
                                    const struct trace_sample *sample, bool *passes)
 {
@@ -155,6 +173,7 @@ struct error *sample_filter_sample(struct sample_filter *f, const struct epoch *
 
     v.since_start_ns = sample->time_ns > start_ns ? sample->time_ns - start_ns : 0;
     note_time(f, v.since_start_ns);
+    forget_renamed(f, e);
     for (int subject = 0; subject < FILTER_SAMPLE; subject++)
         TRY(ask_once(f, (enum sample_filter_subject)subject, ids[subject], &v, &passed));
     passed |= ask(f, FILTER_SAMPLE, &v);
@@ -172,6 +191,7 @@ struct error *sample_filter_whole_thread(struct sample_filter *f, const struct e
         .epoch = e, .file = &f->file, .process = e->threads.data[thread].def.process, .thread = thread};
     uint32_t all = (uint32_t)((UINT64_C(1) << f->enabled.count) - 1), passed = 0;
 
+    forget_renamed(f, e);
     TRY(ask_once(f, FILTER_PROCESS, v.process, &v, &passed));
     TRY(ask_once(f, FILTER_THREAD, v.thread, &v, &passed));
     *whole = passed == all;
@@ -194,18 +214,6 @@ void sample_filter_begin_file(struct sample_filter *f, uint32_t number)
         f->file.scouted = f->scouted[number];
     f->file.times.duration_ns = f->file.scouted.duration_ns;
     apply_time(f);
-}
-
-/* Forgets what was found for one id of the epoch. */
-static void forget(struct sample_filter *f, enum sample_filter_subject subject, uint32_t id)
-{
-    if (id < f->answers[subject].count)
-        f->answers[subject].data[id].asked = false;
-    for (size_t i = 0; i < f->enabled.count; i++) {
-        struct sample_filter_enabled *enabled = &f->enabled.data[i];
-        if (enabled->row->subject == subject && id < enabled->values.count)
-            enabled->values.data[id] = 0;
-    }
 }
 
 void sample_filter_record(struct sample_filter *f, const struct trace_record *rec)
@@ -235,6 +243,7 @@ void sample_filter_end_epoch(struct sample_filter *f)
         f->answers[i].count = 0;
     for (size_t i = 0; i < f->enabled.count; i++)
         f->enabled.data[i].values.count = 0;
+    f->renamed_count = 0;
 }
 
 /* ---- messages ---- */

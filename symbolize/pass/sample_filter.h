@@ -127,6 +127,7 @@ struct sample_filter {
     /* Of the samples met, for messages: since the start of their files, and since 1970; the first of none is the largest. */
     uint64_t first_ns, last_ns, first_date_ns, last_date_ns;
     VEC(struct sample_filter_answers) answers[FILTER_SAMPLE]; /* by subject and its id in the epoch */
+    size_t renamed_count; /* of the epoch's renamed processes: what was found out before they were is forgotten */
     struct sample_filter_file file;
     struct buf scratch;
 };

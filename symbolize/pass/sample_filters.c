@@ -2,9 +2,11 @@
 /* The filters of samples. To add one, write its functions and a row, and the option's row in symbolize/options.c. */
 #include <string.h>
 
+#include "formats/trace/program_name.h"
 #include "symbolize/pass/sample_filter.h"
-#include "symbolize/stack/faces.h"
 #include "symbolize/trace/container.h"
+#include "symbolize/trace/process_names.h"
+#include "symbolize/trace/thread_names.h"
 #include "symbolize/trace/wall.h"
 
 #define ARGUMENTS const struct sample_filter_options *o, const struct sample_filter_view *v
@@ -32,7 +34,7 @@ static const struct epoch_process *process_of(const struct sample_filter_view *v
 
 static void put_name(const struct sample_filter_view *v, struct buf *out)
 {
-    faces_put_name(v->epoch, v->process, out);
+    process_name_put_with_title(v->epoch, v->process, out);
 }
 
 static void describe_process(const struct sample_filter_view *v, struct buf *out)
@@ -56,13 +58,28 @@ static bool comm_is_enabled(const struct sample_filter_options *o)
     return o->comms.count;
 }
 
+/* Whether a whole title was given, of which the kernel keeps the beginning. */
+static bool is_title(const struct sample_filter_options *o, const char *kernel_name)
+{
+    for (size_t i = 0; i < o->comms.count; i++) {
+        if (program_is_comm(pattern_text(o->comms.data[i]), kernel_name))
+            return true;
+    }
+    return false;
+}
+
 static enum sample_filter_answer comm_passes(ARGUMENTS)
 {
     struct buf name = {0};
+    const char *kernel_name;
 
-    put_name(v, &name);
-    bool matches = patterns_find(&o->comms, epoch_text(v->epoch, process_of(v)->comm)) ||
-                   patterns_find(&o->comms, buf_cstr(&name));
+    process_name_put(v->epoch, v->process, &name);
+    bool matches = patterns_find(&o->comms, buf_cstr(&name));
+    for (uint32_t i = 0; !matches && (kernel_name = process_kernel_name(v->epoch, v->process, i)); i++) {
+        buf_clear(&name);
+        process_name_put_with(v->epoch, v->process, kernel_name, &name);
+        matches = patterns_find(&o->comms, kernel_name) || patterns_find(&o->comms, buf_cstr(&name)) || is_title(o, kernel_name);
+    }
     buf_deinit(&name);
     return answer(matches);
 }
@@ -164,12 +181,10 @@ static const struct epoch_thread *thread_of(const struct sample_filter_view *v)
     return &v->epoch->threads.data[v->thread];
 }
 
-/* As outputs show it: Python's name, else the kernel's. */
+/* As outputs show it, where the trace has a name. */
 static const char *thread_name(const struct sample_filter_view *v)
 {
-    const struct epoch_thread *t = thread_of(v);
-
-    return epoch_text(v->epoch, t->python_name ? t->python_name : t->name);
+    return thread_name_of(v->epoch, v->thread);
 }
 
 static bool tid_is_enabled(const struct sample_filter_options *o)
@@ -194,8 +209,9 @@ static bool thread_is_enabled(const struct sample_filter_options *o)
 
 static enum sample_filter_answer thread_passes(ARGUMENTS)
 {
-    return answer(patterns_find(&o->threads, epoch_text(v->epoch, thread_of(v)->name)) ||
-                  patterns_find(&o->threads, thread_name(v)));
+    bool kernels = !thread_is_main(v->epoch, v->thread) && patterns_find(&o->threads, epoch_text(v->epoch, thread_of(v)->name));
+
+    return answer(kernels || patterns_find(&o->threads, thread_name(v)));
 }
 
 static void describe_thread(const struct sample_filter_view *v, struct buf *out)

@@ -65,6 +65,7 @@ const struct consumer scout_durations = {.wants = CONSUMER_SAMPLES,
                                          .destroy = leave};
 const struct consumer scout_matches = {
     .wants = CONSUMER_STACKS, .begin_file = begin_file, .sample = take_match, .destroy = leave};
+const struct consumer scout_names = {.wants = CONSUMER_EPOCH, .destroy = leave};
 const struct consumer scout_binaries = {.record = take_module, .destroy = leave};
 
 /* Nothing of what is not a regular file. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What has to be known of a file before the first sample is looked at. Filters: how long it lasts, and when samples with a
- * certain stack were taken; archives: which binaries it names. A pass of its own, without filters, finds it out.
+ * What has to be known of a file before the first sample is looked at. Filters: how long it lasts, when samples with a
+ * certain stack were taken, and what its processes are called, which later samples tell; archives: which binaries it names.
+ * A pass of its own, without filters, finds it out.
  */
 #ifndef SYMBOLIZE_PASS_SCOUT_H
 #define SYMBOLIZE_PASS_SCOUT_H
@@ -22,6 +23,8 @@ struct scout {
 extern const struct consumer scout_durations;
 extern const struct consumer scout_matches;
 extern const struct consumer scout_binaries;
+/* Names of processes are found out by the pass itself (process_names.h); this makes it look. */
+extern const struct consumer scout_names;
 
 /*
  * Is it worth reading the traces for the names of binaries, so that no others are unpacked? Not for archives that are smaller than

@@ -6,7 +6,7 @@
  * known; {{ and }} are braces. A label whose template has an unknown field is left out. Fields:
  *
  *     host        the host's name, as the capture says it
- *     program     what the process runs: a program, a script, or the module behind -m
+ *     program     the name of the process: "gunicorn", "gunicorn (spawn)"; of -m the module alone; nothing of -c
  *     comm        the kernel's name of the process
  *     unit        the innermost systemd service of its cgroup, without ".service"
  *     container   ID of its container, 12 characters, or its name

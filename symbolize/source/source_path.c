@@ -4,6 +4,8 @@
 #include <limits.h>
 #include <string.h>
 
+#include "formats/base/code_file.h"
+
 /* Takes back the last part, if there is one behind `root_len` bytes. */
 static void drop_part(struct buf *out, size_t from, size_t root_len)
 {
@@ -17,7 +19,7 @@ bool source_path_clean(const char *path, struct buf *out)
 {
     size_t from = out->len_bytes, root_len = *path == '/';
 
-    if (*path == '<' || strlen(path) >= PATH_MAX)
+    if (!code_file_is_path(path) || strlen(path) >= PATH_MAX)
         return false;
     if (root_len)
         buf_put_u8(out, '/');

@@ -10,9 +10,11 @@
 
 #include "formats/base/arena.h"
 #include "formats/base/buf.h"
+#include "formats/base/code_file.h"
 #include "formats/base/intern.h"
 #include "formats/base/open_regular.h"
 #include "formats/base/vec.h"
+#include "symbolize/source/notebook.h"
 #include "symbolize/source/source_match.h"
 #include "symbolize/source/source_path.h"
 #include "symbolize/source/source_text.h"
@@ -37,6 +39,7 @@ struct source_entry {
 struct sources {
     struct emit_sources face; /* first: emitters have its address */
     VEC(struct place) places;
+    struct notebooks notebooks;
     struct limits *limits;
     struct arena arena;       /* texts and paths of what was found */
     uint64_t text_bytes;
@@ -64,6 +67,9 @@ static struct error *add_place(struct sources *s, const char *argument)
     size_t from_len;
     struct place place = {.folder = source_folder(argument, &from_len)};
     struct buf from = {0};
+
+    if (notebook_is(place.folder))
+        return notebooks_add(&s->notebooks, place.folder);
     char *given = strndup(argument, from_len);
 
     if (!given)
@@ -322,6 +328,20 @@ static struct error *keep(struct sources *s, const struct candidate_source *c, s
     return NULL;
 }
 
+static struct error *search_cell(struct sources *s, uint32_t hash, struct source_entry *entry)
+{
+    const struct notebook_cell *cell = notebooks_find(&s->notebooks, hash);
+    struct candidate_source c = {.match = EMIT_SOURCE_SAME};
+
+    if (!cell)
+        return NULL;
+    buf_put(&c.text, cell->text, cell->len_bytes);
+    buf_printf(&c.path, "%s, code cell %u", cell->notebook, cell->number);
+    struct error *err = c.text.bad || c.path.bad ? error_no_memory() : keep(s, &c, &entry->found);
+    candidate_source_deinit(&c);
+    return err;
+}
+
 static struct error *search(struct sources *s, const struct emit_model *m, uint32_t id, const char *file,
                             struct source_entry *entry)
 {
@@ -329,7 +349,10 @@ static struct error *search(struct sources *s, const struct emit_model *m, uint3
     struct buf name = {0};
     bool has_best = false;
     struct error *err = NULL;
+    uint32_t hash;
 
+    if (code_file_is_cell(file, &hash))
+        return search_cell(s, hash, entry);
     bool is_path = source_path_clean(file, &name);
     if (is_path && name.bad)
         err = error_no_memory();
@@ -390,6 +413,7 @@ void sources_destroy(struct sources *s)
         free(s->places.data[i].from);
     }
     VEC_DEINIT(&s->places);
+    notebooks_deinit(&s->notebooks);
     arena_deinit(&s->arena);
     intern_deinit(&s->names);
     VEC_DEINIT(&s->entries);

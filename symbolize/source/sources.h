@@ -19,12 +19,12 @@
 struct sources;
 
 /*
- * The folder that an argument of --source names: DIR of "DIR", "=DIR" and "FROM=TO". The pointer lies in the argument;
+ * The folder or the notebook that an argument of --source names: DIR of "DIR", "=DIR" and "FROM=TO". The pointer lies in the argument;
  * FROM, `*from_len` bytes of the beginning, is empty where there is none.
  */
 const char *source_folder(const char *argument, size_t *from_len);
 
-/* `arguments` are those of --source. Fails when a folder cannot be opened. `limits` (NULL: none) is borrowed. */
+/* `arguments` are those of --source. Fails when a folder or a notebook (notebook.h) cannot be read. `limits` (NULL: none) is borrowed. */
 struct error *sources_create(const struct option_texts *arguments, struct limits *limits, struct sources **out);
 void sources_destroy(struct sources *s);
 /* For emit_options.sources. */

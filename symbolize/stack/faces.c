@@ -3,11 +3,14 @@
 
 #include <string.h>
 
+#include "symbolize/stack/thread_library.h"
 #include "symbolize/trace/container.h"
+#include "symbolize/trace/process_names.h"
+#include "symbolize/trace/thread_names.h"
 
 enum {
     OUTERMOST = 8,  /* frames that are looked at: the thread's start has at most three */
-    TRIES_MAX = 64, /* samples of a thread; in all of them threading may have been the outermost and only module */
+    TRIES_MAX = 256, /* samples of a thread; in all of them it may have been in threading, or in an interpreter that begins */
     STEP_WORK = 5,  /* for a frame of a stack that is passed, see limits.h */
 };
 
@@ -18,7 +21,6 @@ void faces_init(struct faces *f, struct model *model, struct frames *frames)
 
 void faces_deinit(struct faces *f)
 {
-    VEC_DEINIT(&f->processes);
     VEC_DEINIT(&f->threads);
     buf_deinit(&f->text);
 }
@@ -41,42 +43,11 @@ static struct error *put_buf(struct faces *f, uint32_t *out)
 
 /* ---- processes ---- */
 
-/* Appends the name of what a process runs, as PROCESS has it. False, and nothing is appended: it has none. */
-static bool put_program(const struct epoch *e, const struct trace_process *def, struct buf *out)
+static struct error *process_name(struct faces *f, const struct epoch *e, uint32_t process, uint32_t *out)
 {
-    const char *program = epoch_text(e, def->program);
-
-    switch (def->program_kind) {
-    case TRACE_PROGRAM_FILE:
-    case TRACE_PROGRAM_SCRIPT:
-        break;
-    case TRACE_PROGRAM_MODULE:
-        buf_put_str(out, "-m ");
-        break;
-    case TRACE_PROGRAM_COMMAND:
-        program = *program ? program : "-c";
-        break;
-    default:
-        return false;
-    }
-    buf_put_str(out, program);
-    return *program;
-}
-
-/* The same as a text of the model; 0: none. */
-static struct error *recorded_name(struct faces *f, const struct epoch *e, const struct trace_process *def, uint32_t *out)
-{
-    *out = 0;
     buf_clear(&f->text);
-    return put_program(e, def, &f->text) ? put_buf(f, out) : NULL;
-}
-
-void faces_put_name(const struct epoch *e, uint32_t process, struct buf *out)
-{
-    const struct epoch_process *p = &e->processes.data[process];
-
-    if (!put_program(e, &p->def, out))
-        buf_put_str(out, epoch_text(e, p->comm));
+    process_name_put(e, process, &f->text);
+    return put_buf(f, out);
 }
 
 struct error *faces_process(struct faces *f, const struct epoch *e, uint32_t process,
@@ -88,18 +59,17 @@ struct error *faces_process(struct faces *f, const struct epoch *e, uint32_t pro
                                   .free_threaded = p->def.python_flags & TRACE_CODE_FREE_THREADED,
                                   .ended = p->ended};
     char container[CONTAINER_NAME_MAX];
+    const char *title = process_name_title(e, process);
 
     TRY(frames_string(f->frames, e, p->comm, &names.comm));
     TRY(frames_string(f->frames, e, p->def.cgroup, &names.cgroup));
-    TRY(recorded_name(f, e, &p->def, &names.name));
+    TRY(process_name(f, e, process, &names.name));
+    if (*title)
+        TRY(put_text(f, title, strlen(title), &names.title));
     if (container_of_cgroup(epoch_text(e, p->def.cgroup), container))
         TRY(put_text(f, container, strlen(container), &names.container));
     *number = model_process(f->model, identity, &names);
-    if (*number == MODEL_NONE || !VEC_EXTEND_ZERO(&f->processes, (size_t)*number + 1))
-        return error_no_memory();
-    if (!names.name && f->processes.data[*number])
-        model_name_process(f->model, *number, f->processes.data[*number]);
-    return NULL;
+    return *number == MODEL_NONE ? error_no_memory() : NULL;
 }
 
 /* ---- threads ---- */
@@ -108,13 +78,11 @@ struct error *faces_thread(struct faces *f, const struct epoch *e, uint32_t thre
                            struct face_wanted *wanted)
 {
     const struct epoch_thread *t = &e->threads.data[thread];
-    const struct epoch_process *p = &e->processes.data[t->def.process];
-    bool first = t->def.tid == p->def.tgid;
-    bool nameless = !first && !t->python_name && p->def.program_kind != TRACE_PROGRAM_UNRECORDED &&
-                    !strcmp(epoch_text(e, t->name), epoch_text(e, p->comm));
-    uint32_t name;
+    const char *text = thread_name_of(e, thread);
+    bool nameless = thread_is_nameless(e, thread);
+    uint32_t name = 0;
 
-    TRY(frames_string(f->frames, e, t->python_name ? t->python_name : t->name, &name));
+    TRY(put_text(f, text, strlen(text), &name));
     *number = model_thread(f->model, process, t->def.tid, name);
     if (*number == MODEL_NONE || !VEC_EXTEND_ZERO(&f->threads, (size_t)*number + 1))
         return error_no_memory();
@@ -123,8 +91,6 @@ struct error *faces_thread(struct faces *f, const struct epoch *e, uint32_t thre
     *wanted = (struct face_wanted){0};
     if (nameless && !f->threads.data[*number])
         wanted->what = FACE_OF_THREAD;
-    else if (first && p->def.program_kind == TRACE_PROGRAM_UNKNOWN && !f->processes.data[process])
-        wanted->what = FACE_OF_PROCESS;
     return NULL;
 }
 
@@ -137,38 +103,19 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* The last component of a path; of a __main__.py that of its folder, which is the package. */
-static void put_main_module(struct buf *out, const char *file)
+static bool ends_with(const char *text, const char *end)
 {
-    const char *base = base_name(file), *start = base;
-    size_t len = strlen(base);
+    size_t len = strlen(text), end_len = strlen(end);
 
-    if (!strcmp(base, "__main__.py") && base > file + 1) {
-        for (start = base - 1; start > file && start[-1] != '/';)
-            start--;
-        len = (size_t)(base - 1 - start);
-    }
-    buf_put(out, start, len);
+    return len >= end_len && !strcmp(text + len - end_len, end);
 }
 
-static bool is_in_runpy(const struct emit_frame *frame)
+/* What runs before any program: where it is the outermost function, an interpreter begins. Imports, and the search for codecs. */
+static bool is_beginning(const char *file)
 {
-    return !strcmp(frame->file, "<frozen runpy>") || !strcmp(base_name(frame->file), "runpy.py");
-}
+    static const char frozen[] = "<frozen ", runpy[] = "<frozen runpy>";
 
-/* Finds the name of a process in the outermost frames of its first thread. Empty: it is not there. */
-static void find_main_module(const struct emit_frame *const *frames, uint32_t count, struct buf *out)
-{
-    uint32_t i = 0;
-
-    while (i < count && is_in_runpy(frames[i])) /* which runs the main module for -m */
-        i++;
-    if (i == count || strcmp(frames[i]->function, "<module>"))
-        return;
-    if (!strcmp(frames[i]->file, "<string>"))
-        buf_put_str(out, "-c");
-    else if (frames[i]->file[0] != '<') /* <stdin> */
-        put_main_module(out, frames[i]->file);
+    return (!strncmp(file, frozen, sizeof frozen - 1) && strcmp(file, runpy) != 0) || ends_with(file, "/encodings/__init__.py");
 }
 
 static void find_function(const struct emit_frame *const *frames, uint32_t count, struct buf *out)
@@ -177,18 +124,22 @@ static void find_function(const struct emit_frame *const *frames, uint32_t count
 
     while (i < count && !strcmp(base_name(frames[i]->file), "threading.py"))
         i++;
-    if (i == count || !*frames[i]->function)
+    if (i == count || !*frames[i]->function || is_beginning(frames[i]->file))
         return;
-    buf_put_str(out, frames[i]->function);
-    if (*frames[i]->file)
-        buf_printf(out, " (%s)", base_name(frames[i]->file));
+    const char *function = frames[i]->function, *file = frames[i]->file;
+    if (!strcmp(function, "_worker") && ends_with(file, "concurrent/futures/thread.py")) {
+        buf_put_str(out, "ThreadPoolExecutor (_worker)");
+        return;
+    }
+    buf_put_str(out, function);
+    if (*file)
+        buf_printf(out, " (%s)", base_name(file));
 }
 
-/* The outermost frames of a Python stack, outermost first. */
-static struct error *outermost(struct faces *f, const struct epoch *e, uint32_t stack, uint32_t interpreter,
-                               const struct emit_frame *frames[OUTERMOST], uint32_t *count)
+/* The outermost frames of a stack, outermost first, by their numbers in the epoch. */
+static struct error *outermost_ids(struct faces *f, const struct epoch *e, uint32_t stack, uint32_t ids[OUTERMOST], uint32_t *count)
 {
-    uint32_t depth = e->stacks.data[stack].depth, ids[OUTERMOST], numbers[OUTERMOST];
+    uint32_t depth = e->stacks.data[stack].depth;
 
     if (!limits_work(f->model->limits, STEP_WORK * (uint64_t)depth))
         return error_no_memory();
@@ -198,6 +149,16 @@ static struct error *outermost(struct faces *f, const struct epoch *e, uint32_t 
             ids[depth - 1] = e->stacks.data[stack].frame;
         stack = e->stacks.data[stack].parent;
     }
+    return NULL;
+}
+
+/* The outermost frames of a Python stack, outermost first. */
+static struct error *outermost(struct faces *f, const struct epoch *e, uint32_t stack, uint32_t interpreter,
+                               const struct emit_frame *frames[OUTERMOST], uint32_t *count)
+{
+    uint32_t ids[OUTERMOST], numbers[OUTERMOST];
+
+    TRY(outermost_ids(f, e, stack, ids, count));
     for (uint32_t i = 0; i < *count; i++) {
         if (e->frames.data[ids[i]].type != TRACE_python_frame) {
             *count = i;
@@ -210,33 +171,53 @@ static struct error *outermost(struct faces *f, const struct epoch *e, uint32_t 
     return NULL;
 }
 
-struct error *faces_look(struct faces *f, const struct epoch *e, uint32_t tuple, uint32_t thread, uint32_t interpreter,
-                         struct face_wanted *wanted)
+/*
+ * Finds the name of a thread in a sample of it. What it runs changes, so the library that it is of comes first: until a whole
+ * native stack has shown that there is none, a function's name is preliminary. *sure: there is nothing better to come.
+ */
+static struct error *find_thread_name(struct faces *f, const struct epoch *e, const struct trace_tuple *t, uint32_t process,
+                                      uint32_t interpreter, bool *sure)
 {
-    const struct trace_tuple *t = &e->tuples.data[tuple];
-    uint32_t process = f->model->threads.data[thread].process;
     const struct emit_frame *frames[OUTERMOST];
-    uint32_t count = 0;
+    enum thread_origin origin = THREAD_ORIGIN_UNKNOWN;
+    uint32_t ids[OUTERMOST], count = 0;
 
-    if (!t->python_stack || t->python_end != LOSS_complete)
+    *sure = !t->native_end && !t->native_stack;
+    if (t->native_stack && t->native_end == LOSS_complete) {
+        TRY(outermost_ids(f, e, t->native_stack, ids, &count));
+        origin = thread_origin_of(e, process, ids, count, &f->text);
+        *sure |= origin != THREAD_ORIGIN_UNKNOWN;
+    }
+    if (origin == THREAD_ORIGIN_LIBRARY || !t->python_stack || t->python_end != LOSS_complete)
         return NULL;
     TRY(outermost(f, e, t->python_stack, interpreter, frames, &count));
-    buf_clear(&f->text);
-    if (wanted->what == FACE_OF_PROCESS)
-        find_main_module(frames, count, &f->text);
-    else
-        find_function(frames, count, &f->text);
-    if (!f->text.len_bytes) {
-        wanted->what = ++wanted->tries == TRIES_MAX ? FACE_NONE : wanted->what;
-        return NULL;
-    }
-    if (wanted->what == FACE_OF_PROCESS) {
-        TRY(put_buf(f, &f->processes.data[process]));
-        model_name_process(f->model, process, f->processes.data[process]);
-    } else {
-        TRY(put_buf(f, &f->threads.data[thread]));
-        model_name_thread(f->model, thread, f->threads.data[thread]);
-    }
-    wanted->what = FACE_NONE;
+    find_function(frames, count, &f->text);
     return NULL;
+}
+
+/* `process` is the epoch's number. */
+static struct error *look_for_thread(struct faces *f, const struct epoch *e, const struct trace_tuple *t, uint32_t process,
+                                     uint32_t thread, uint32_t interpreter, struct face_wanted *wanted)
+{
+    bool sure;
+
+    TRY(find_thread_name(f, e, t, process, interpreter, &sure));
+    if (!f->text.len_bytes || !sure)
+        wanted->what = ++wanted->tries == TRIES_MAX ? FACE_NONE : wanted->what;
+    else
+        wanted->what = FACE_NONE;
+    if (!f->text.len_bytes || (!sure && f->threads.data[thread]))
+        return NULL;
+    TRY(put_buf(f, &f->threads.data[thread]));
+    model_name_thread(f->model, thread, f->threads.data[thread]);
+    return NULL;
+}
+
+struct error *faces_look(struct faces *f, const struct epoch *e, uint32_t tuple, uint32_t thread, uint32_t of_thread,
+                         uint32_t interpreter, struct face_wanted *wanted)
+{
+    const struct trace_tuple *t = &e->tuples.data[tuple];
+
+    buf_clear(&f->text);
+    return look_for_thread(f, e, t, e->threads.data[thread].def.process, of_thread, interpreter, wanted);
 }

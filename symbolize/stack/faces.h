@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What processes and threads are called. A process has the name of what it runs, as pycap wrote it (program_kind and
- * program of PROCESS), and a thread that of threading.Thread. Where there is none, the stacks tell:
+ * What processes and threads are called, in the model. A process has the name that process_names.h says, and a thread that of
+ * threading.Thread. Where there is none, its stacks tell: it is called after the library that began it, "libgomp"; else after
+ * its outermost function outside of threading.py, "worker (pool.py)", unless an interpreter begins there.
  *
- *     a process of kind UNKNOWN   the file of the <module> that is the outermost function of its first thread: "app.py"
- *     a thread without a name     its outermost function outside of threading.py: "worker (pool.py)"
- *
- * A thread has no name if threading knows none and the kernel's is that of the process, which it has from there. Such
- * names become known with the first sample whose Python stack is whole; until then the kernel's are shown. In traces
- * whose kind is UNRECORDED, made before there were such names, the kernel's stay.
+ * A thread has no name if threading knows none and the kernel's is that of the process, which it has from there
+ * (thread_names.h). Such names become known with the first samples whose stacks are whole; until then the kernel's are shown.
+ * In traces whose kind is UNRECORDED, made before there were such names, the kernel's stay.
  */
 #ifndef SYMBOLIZE_STACK_FACES_H
 #define SYMBOLIZE_STACK_FACES_H
@@ -22,25 +20,22 @@
 #include "symbolize/stack/frames.h"
 #include "symbolize/stack/model.h"
 
-/* Each by number of the model: a text found in a stack; 0: none. */
 struct faces {
     struct model *model;
     struct frames *frames;
-    VEC(uint32_t) processes, threads;
+    VEC(uint32_t) threads; /* by number of the model: a text found in a stack; 0: none */
     struct buf text; /* scratch */
 };
 
-/* The name that a thread of the epoch may still give, its own or its process's. */
+/* The name that a thread of the epoch may still give. */
 struct face_wanted {
-    enum { FACE_NONE, FACE_OF_PROCESS, FACE_OF_THREAD } what;
+    enum { FACE_NONE, FACE_OF_THREAD } what;
     uint32_t tries; /* samples that did not tell it */
 };
 
 /* `model` and `frames` are borrowed. */
 void faces_init(struct faces *f, struct model *model, struct frames *frames);
 void faces_deinit(struct faces *f);
-/* Appends what the trace calls a process, whether it was sampled or not: what it runs, else the kernel's name. */
-void faces_put_name(const struct epoch *e, uint32_t process, struct buf *out);
 /* Puts a process of the epoch into the model, or its new name; *number is the model's. */
 struct error *faces_process(struct faces *f, const struct epoch *e, uint32_t process,
                             const struct process_identity *identity, uint32_t *number);
@@ -48,10 +43,10 @@ struct error *faces_process(struct faces *f, const struct epoch *e, uint32_t pro
 struct error *faces_thread(struct faces *f, const struct epoch *e, uint32_t thread, uint32_t process, uint32_t *number,
                            struct face_wanted *wanted);
 /*
- * Looks into the stack of a sample of the thread for the name that is wanted. Call it while one is. `thread` is the
- * model's number, `interpreter` the text that Python frames get as their module.
+ * Looks into the stack of a sample of a thread of the epoch for the name that is wanted. Call it while one is. `of_thread` is
+ * the model's number of the thread, `interpreter` the text that Python frames get as their module.
  */
-struct error *faces_look(struct faces *f, const struct epoch *e, uint32_t tuple, uint32_t thread, uint32_t interpreter,
-                         struct face_wanted *wanted);
+struct error *faces_look(struct faces *f, const struct epoch *e, uint32_t tuple, uint32_t thread, uint32_t of_thread,
+                         uint32_t interpreter, struct face_wanted *wanted);
 
 #endif

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "formats/base/code_file.h"
 #include "formats/base/vec.h"
 #include "formats/cpython/code.h"
 #include "formats/cpython/version.h"
@@ -95,6 +96,22 @@ static struct error *code_text(struct frames *f, const struct py_string *s, uint
     return text_of(f, (const char *)f->text.data, f->text.len_bytes, out);
 }
 
+/* The name of a file, which of a cell of a notebook is none: code_file.h. */
+static struct error *code_file(struct frames *f, const struct py_string *s, uint32_t *out)
+{
+    uint32_t hash;
+
+    buf_clear(&f->text);
+    py_string_text(s, &f->text);
+    if (!f->text.bad && code_file_is_of_ipykernel(buf_cstr(&f->text), &hash)) {
+        buf_clear(&f->text);
+        code_file_put_cell(hash, &f->text);
+    }
+    if (f->text.bad)
+        return error_no_memory();
+    return text_of(f, (const char *)f->text.data, f->text.len_bytes, out);
+}
+
 static uint32_t line_of(int64_t line)
 {
     return line > 0 && line < UINT32_MAX ? (uint32_t)line : 0;
@@ -142,7 +159,7 @@ static struct error *make_python_frame(struct frames *f, const struct epoch *e, 
         return error_no_memory();
     TRY(code_text(f, code.qualname.form ? &code.qualname : &code.name, &frame.function));
     if (code.filename.form)
-        TRY(code_text(f, &code.filename, &frame.file));
+        TRY(code_file(f, &code.filename, &frame.file));
     if (from->ref) {
         bool exact;
         if (f->names_codes)

@@ -16,6 +16,7 @@ enum { SEARCHED_MODULES_MAX = 4096 }; /* real traces have some hundreds */
 struct modcache {
     struct binaries *binaries;
     struct limits *limits;
+    bool has_archive;
     struct arena arena;
     struct intern keys; /* an entry has the number of its key */
     VEC(struct modcache_entry *) entries; /* in the arena, because callers keep pointers to them */
@@ -36,8 +37,14 @@ struct error *modcache_create(const struct binaries_options *options, struct lim
         free(c);
         return err;
     }
+    c->has_archive = options->archives && options->archives[0];
     *out = c;
     return NULL;
+}
+
+bool modcache_has_archive(const struct modcache *c)
+{
+    return c->has_archive;
 }
 
 void modcache_destroy(struct modcache *c)

@@ -49,6 +49,8 @@ struct error *modcache_create(const struct binaries_options *options, struct lim
 void modcache_destroy(struct modcache *c);
 /* Sets *index to the number of an epoch's module in the cache. Opens no files. */
 struct error *modcache_index(struct modcache *c, const struct epoch *e, uint32_t module, uint32_t *index);
+/* Whether it was told to look into archives. */
+bool modcache_has_archive(const struct modcache *c);
 uint32_t modcache_count(const struct modcache *c);
 /* The pointer stays valid as long as the cache lives. */
 struct modcache_entry *modcache_get(struct modcache *c, uint32_t index);

@@ -7,7 +7,7 @@
 
 bool model_init(struct model *m, struct limits *limits)
 {
-    struct intern *const tables[] = {&m->texts, &m->frame_keys, &m->event_keys, &m->process_keys,
+    struct intern *const tables[] = {&m->texts, &m->frame_keys, &m->event_keys, &m->process_keys, &m->first_program_keys,
                                      &m->thread_keys, &m->mapping_keys, &m->label_keys, &m->code_keys};
 
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
@@ -34,6 +34,8 @@ void model_deinit(struct model *m)
     intern_deinit(&m->frame_keys);
     intern_deinit(&m->event_keys);
     intern_deinit(&m->process_keys);
+    intern_deinit(&m->first_program_keys);
+    VEC_DEINIT(&m->first_programs);
     intern_deinit(&m->thread_keys);
     intern_deinit(&m->mapping_keys);
     intern_deinit(&m->label_keys);
@@ -365,6 +367,19 @@ uint32_t model_event_of(struct model *m, const struct epoch *e, uint32_t event)
     return model_event(m, name_text, unit_text, wall ? TRACE_EVENT_ON_CPU : def->kind, memory);
 }
 
+/* The number of the first program of a process, which is `program` if none came before. */
+static uint32_t first_program_of(struct model *m, const struct process_identity *key, uint32_t program)
+{
+    struct process_identity process = *key;
+    bool added;
+
+    process.exec_generation = 0;
+    uint32_t id = intern_id(&m->first_program_keys, &process, sizeof process, &added);
+    if (id == INTERN_NONE || (added && !VEC_PUSH(&m->first_programs, program)))
+        return MODEL_NONE;
+    return m->first_programs.data[id];
+}
+
 uint32_t model_process(struct model *m, const struct process_identity *key, const struct model_process *shown)
 {
     bool added;
@@ -374,25 +389,29 @@ uint32_t model_process(struct model *m, const struct process_identity *key, cons
         return MODEL_NONE;
     if (added && !limits_take(m->limits, sizeof(struct emit_process)))
         return MODEL_NONE;
-    if (added && !VEC_PUSH(&m->processes, ((struct emit_process){.pid = key->tgid})))
+    uint32_t first = added ? first_program_of(m, key, id) : 0;
+    if (first == MODEL_NONE || (added && !VEC_PUSH(&m->processes, ((struct emit_process){.pid = key->tgid, .first_program = first}))))
         return MODEL_NONE;
     struct emit_process *process = &m->processes.data[id];
     process->parent_pid = shown->parent_pid;
     process->comm = model_text_get(m, shown->comm);
-    process->name = model_text_get(m, shown->name ? shown->name : shown->comm);
+    process->name = model_text_get(m, shown->name);
+    process->title = shown->title ? model_text_get(m, shown->title) : NULL;
     process->container = model_text_get(m, shown->container);
     process->cgroup = model_text_get(m, shown->cgroup);
     process->free_threaded = shown->free_threaded;
     process->ended |= shown->ended;
+    if (process->other_version && process->other_version == shown->python_version) /* pycap has taken the other one for the first */
+        process->other_version = process->python_version;
     process->python_version = shown->python_version;
     m->view.processes = m->processes.data;
     m->view.process_count = (uint32_t)m->processes.count;
     return id;
 }
 
-void model_name_process(struct model *m, uint32_t process, uint32_t name)
+void model_other_python(struct model *m, uint32_t process, uint32_t version)
 {
-    m->processes.data[process].name = model_text_get(m, name);
+    m->processes.data[process].other_version = version;
 }
 
 uint32_t model_thread(struct model *m, uint32_t process, uint32_t tid, uint32_t name)

@@ -22,7 +22,7 @@ struct model {
     struct emit_model view;
     struct limits *limits; /* borrowed; NULL: none */
     bool wall; /* times on the CPU and off it are one event, "wall" */
-    struct intern texts, frame_keys, event_keys, process_keys, thread_keys, mapping_keys, label_keys, code_keys;
+    struct intern texts, frame_keys, event_keys, process_keys, first_program_keys, thread_keys, mapping_keys, label_keys, code_keys;
     struct map stack_keys, exact_keys;
     struct arena arena;
     VEC(struct emit_frame) frames;
@@ -31,6 +31,7 @@ struct model {
     VEC(struct emit_event) events;
     VEC(struct emit_total) totals; /* by event; who counts samples adds to them */
     VEC(struct emit_process) processes;
+    VEC(uint32_t) first_programs; /* by number in first_program_keys: of a process the first program that came */
     VEC(struct emit_thread) threads;
     VEC(struct emit_mapping) mappings;
     VEC(struct emit_label_set) label_sets;
@@ -89,15 +90,16 @@ uint32_t model_stack(struct model *m, uint32_t parent, uint32_t frame);
 uint32_t model_event(struct model *m, uint32_t name, uint32_t unit, uint32_t kind, bool memory);
 /* The same for an event of the epoch. Page faults become bytes if the page size is known; with `wall` times become wall time. */
 uint32_t model_event_of(struct model *m, const struct epoch *e, uint32_t event);
-/* What is shown of a process, by numbers of texts; 0: unknown. Without a name it has that of the kernel. */
+/* What is shown of a process, by numbers of texts; 0: unknown, or no title. */
 struct model_process {
-    uint32_t comm, name, container, cgroup;
+    uint32_t comm, name, title, container, cgroup;
     uint32_t parent_pid, python_version;
     bool free_threaded, ended;
 };
 /* Adds a process, or replaces what is shown of it. */
 uint32_t model_process(struct model *m, const struct process_identity *key, const struct model_process *shown);
-void model_name_process(struct model *m, uint32_t process, uint32_t name);
+/* Says that another CPython ran in a process. */
+void model_other_python(struct model *m, uint32_t process, uint32_t version);
 uint32_t model_thread(struct model *m, uint32_t process, uint32_t tid, uint32_t name);
 void model_name_thread(struct model *m, uint32_t thread, uint32_t name);
 /* Adds to the exact time that a thread was on a CPU (kind 0), or waited: an enum trace_wait_kind. False: out of memory. */

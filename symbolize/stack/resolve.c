@@ -33,7 +33,7 @@ struct label_state {
 struct tuple_state {
     uint32_t interpreter;
     uint32_t next; /* of the same tuple, for another interpreter; MODEL_NONE: the last one */
-    uint32_t sample_count;
+    uint32_t sample_count, repeat_count; /* of them, those that repeat the stack of another sample, see repeats_stack() */
     struct composed composed;
     uint32_t taker; /* its stack for events of memory, see without_allocator() */
 };
@@ -43,6 +43,8 @@ struct resolver {
     struct model model;
     struct modcache *modules;
     struct resolver_stats stats;
+    uint32_t python;      /* the version of the last code object */
+    bool several_pythons; /* they differ */
     struct end_places native_ends;
     uint32_t file_number;
     bool reads_once; /* the current file cannot be read again: use its tables of symbols as they come */
@@ -58,6 +60,7 @@ struct resolver {
     VEC(struct thread_state) thread_states;
     VEC(struct event_state) event_states;
     VEC(uint32_t) process_states; /* the model's numbers, MODEL_NONE until they are looked up */
+    size_t renamed_count;         /* of the epoch's renamed processes, those whose new names the model has */
     VEC(uint32_t) tuple_heads;                  /* in tuple_states: the first for a tuple, or MODEL_NONE */
     VEC(struct tuple_state) tuple_states;
     VEC(struct label_state) label_states;
@@ -199,6 +202,17 @@ static struct error *name_process(struct resolver *r, const struct epoch *e, uin
     return faces_process(&r->faces, e, process, &identity, &r->process_states.data[process]);
 }
 
+/* Gives the model the new names of processes that it knows. */
+static struct error *name_renamed(struct resolver *r, const struct epoch *e)
+{
+    for (; r->renamed_count < e->renamed.count; r->renamed_count++) {
+        uint32_t process = e->renamed.data[r->renamed_count];
+        if (process < r->process_states.count && r->process_states.data[process] != MODEL_NONE)
+            TRY(name_process(r, e, process));
+    }
+    return NULL;
+}
+
 static struct error *name_thread(struct resolver *r, const struct epoch *e, uint32_t thread)
 {
     uint32_t process = e->threads.data[thread].def.process;
@@ -226,7 +240,11 @@ struct error *resolver_record(struct resolver *r, const struct epoch *e, const s
 {
     if (!captures_record(&r->captures, e, rec) || !source_stamps_record(&r->source_stamps, e, rec))
         return error_no_memory();
-    if (rec->type == TRACE_process_name || rec->type == TRACE_process_exit) {
+    TRY(name_renamed(r, e));
+    if (rec->type == TRACE_code) {
+        r->several_pythons |= r->python && rec->code.python_version != r->python;
+        r->python = rec->code.python_version;
+    } else if (rec->type == TRACE_process_name || rec->type == TRACE_process_exit) {
         uint32_t process = rec->type == TRACE_process_exit ? rec->process_exit.process : rec->process_name.process;
         if (process < r->process_states.count && r->process_states.data[process] != MODEL_NONE)
             return name_process(r, e, process);
@@ -350,11 +368,36 @@ static void add_to_totals(struct resolver *r, const struct event_state *event, c
     total->interpreter_value += sample->in_interpreter ? sample->value : 0;
 }
 
+/* The version of CPython whose frames a sample has; 0: it has none. */
+static uint32_t version_of(const struct epoch *e, uint32_t tuple)
+{
+    uint32_t stack = e->tuples.data[tuple].python_stack;
+    const struct epoch_frame *frame = stack ? &e->frames.data[e->stacks.data[stack].frame] : NULL;
+
+    return frame && frame->type == TRACE_python_frame ? e->codes.data[frame->ref].python_version : 0;
+}
+
+/* Where code of several versions ran: a process may have two interpreters, of which its record names the first. */
+static void find_other_python(struct resolver *r, const struct epoch *e, const struct trace_sample *sample)
+{
+    uint32_t process = e->threads.data[sample->thread].def.process, version = version_of(e, sample->tuple);
+
+    if (version && e->processes.data[process].def.python_version && version != e->processes.data[process].def.python_version)
+        model_other_python(&r->model, r->process_states.data[process], version);
+}
+
+/* No stack was taken for blame, nor for the waits that one of their place stands for. */
+static bool repeats_stack(const struct resolver *r, const struct emit_sample *sample)
+{
+    return sample->owed || r->model.events.data[sample->event].is_blame;
+}
+
 struct error *resolver_sample(struct resolver *r, struct epoch *e, uint32_t event, const struct trace_sample *sample,
                               struct emit_sample *out, bool *kept)
 {
     uint32_t number = sample->tuple < r->tuple_heads.count ? r->tuple_heads.data[sample->tuple] : MODEL_NONE;
 
+    TRY(name_renamed(r, e));
     if (sample->thread >= r->thread_states.count || r->thread_states.data[sample->thread].thread == MODEL_NONE)
         TRY(find_thread(r, e, sample->thread));
     struct thread_state *thread = &r->thread_states.data[sample->thread];
@@ -363,8 +406,10 @@ struct error *resolver_sample(struct resolver *r, struct epoch *e, uint32_t even
     if (number == MODEL_NONE || r->tuple_states.data[number].interpreter != thread->interpreter)
         TRY(find_tuple(r, e, sample->tuple, thread->interpreter, sample->time_ns, &number));
     if (thread->wanted.what != FACE_NONE)
-        TRY(faces_look(&r->faces, e, sample->tuple, thread->thread, thread->interpreter, &thread->wanted));
+        TRY(faces_look(&r->faces, e, sample->tuple, sample->thread, thread->thread, thread->interpreter, &thread->wanted));
 
+    if (r->several_pythons)
+        find_other_python(r, e, sample);
     struct tuple_state *state = &r->tuple_states.data[number];
     out->time_ns = sample->time_ns;
     weigh(r, &r->event_states.data[event], sample, out);
@@ -387,6 +432,7 @@ struct error *resolver_sample(struct resolver *r, struct epoch *e, uint32_t even
     if (!*kept)
         return NULL;
     state->sample_count++;
+    state->repeat_count += repeats_stack(r, out);
     captures_saw_time(&r->captures, sample->time_ns);
     return NULL;
 }
@@ -395,6 +441,7 @@ struct error *resolver_leave_out(struct resolver *r, const struct epoch *e, uint
 {
     struct emit_sample left_out = {0};
 
+    TRY(name_renamed(r, e));
     if (event >= r->event_states.count || r->event_states.data[event].event == MODEL_NONE)
         TRY(find_event(r, e, event));
     weigh(r, &r->event_states.data[event], sample, &left_out);
@@ -475,14 +522,15 @@ void resolver_end_epoch(struct resolver *r)
         r->stats.no_frame_count += state->no_frame ? samples : 0;
         for (uint32_t k = 0; k < MERGE_NO_FRAME_LIMIT; k++)
             r->stats.no_frame[k] += state->no_frame >> k & 1 ? samples : 0;
-        count_end(&r->stats.python, state->python_end, samples);
-        count_end(&r->stats.native, state->native_end, samples);
-        count_place(r, state, samples);
-        count_end(&r->stats.join, state->join_end, samples);
+        const uint64_t stacks = samples - r->tuple_states.data[i].repeat_count;
+        count_end(&r->stats.python, state->python_end, stacks);
+        count_end(&r->stats.native, state->native_end, stacks);
+        count_place(r, state, stacks);
+        count_end(&r->stats.join, state->join_end, stacks);
     }
     frames_clear(&r->frames);
     r->thread_states.count = r->process_states.count = 0;
-    r->event_states.count = r->label_states.count = 0;
+    r->event_states.count = r->label_states.count = r->renamed_count = 0;
     r->tuple_heads.count = r->tuple_states.count = 0;
     composer_clear(&r->composer);
 }

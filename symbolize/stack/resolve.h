@@ -36,7 +36,10 @@ struct resolver_options {
     const char *filters; /* for emit_model.filters; borrowed; NULL: "" */
 };
 
-/* Samples by how a part of their stack ended: [0] not recorded, [LOSS_complete] complete, else by loss reason. */
+/*
+ * Stacks by how a part of them ended: [0] not recorded, [LOSS_complete] complete, else by loss reason. Each sample has one, but for
+ * those that repeat another's: the recorder counts in the same way.
+ */
 struct resolver_ends {
     uint64_t count[LOSS_LIMIT + 1]; /* the last one: reasons that this version does not know */
 };

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "formats/base/code_file.h"
+
 /* ---- names of groups ---- */
 
 /* A part of a path, up to its NUL or `len`. */
@@ -107,9 +109,9 @@ static void put_python_group(enum stack_group group, const struct emit_frame *fr
 
     if (!*frame->file)
         buf_put_str(out, "[unknown]");
-    else if (group == STACK_GROUP_FILE || (*frame->file == '<' && !put_frozen(frame->file, whole, out)))
+    else if (group == STACK_GROUP_FILE || (!code_file_is_path(frame->file) && !put_frozen(frame->file, whole, out)))
         buf_put_str(out, frame->file);
-    else if (*frame->file == '<')
+    else if (!code_file_is_path(frame->file))
         return;
     else if (whole)
         put_dotted(inside ? inside : base_name(frame->file).text, out);

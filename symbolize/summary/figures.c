@@ -70,6 +70,32 @@ static void count_stacks(const struct resolver *r, struct figures *out)
     out->named_python = (struct share){stats->python_frame_count - stats->python_unnamed_count, stats->python_frame_count};
 }
 
+static uint64_t loss_count(const struct summary *s, uint32_t reason)
+{
+    uint64_t count = 0;
+
+    for (size_t i = 0; i < s->losses.count; i++)
+        count += s->losses.data[i].reason == reason ? s->losses.data[i].count : 0;
+    return count;
+}
+
+/* What was lost in sampling periods, by the first period of the clock. */
+static void count_time(const struct summary *s, const struct emit_model *m, struct figures *out)
+{
+    uint64_t period_ns = 0, recorded_ns = 0, lost_ns;
+
+    for (size_t i = 0; i < s->events.count && !period_ns; i++)
+        period_ns = event_row_is_cpu(&s->events.data[i]) ? s->events.data[i].period : 0;
+    for (uint32_t i = 0; i < m->event_count; i++)
+        recorded_ns += emit_event_is_cpu(&m->events[i]) ? m->totals[i].all_value : 0;
+    if (!period_ns || __builtin_mul_overflow(loss_count(s, LOSS_children_unseen), period_ns, &out->children_ns) ||
+        __builtin_mul_overflow(out->lost_samples.part, period_ns, &lost_ns) || !loss_count(s, LOSS_time_unseen) || !recorded_ns ||
+        __builtin_add_overflow(recorded_ns, lost_ns, &recorded_ns))
+        return;
+    out->lost_ns = (struct share){lost_ns, recorded_ns};
+    out->lost_samples.whole = recorded_ns / period_ns;
+}
+
 /* The event that stands for all: the first that counts time, else the first. NULL: no event has a sample. */
 static const struct emit_total *main_total(const struct emit_model *m)
 {
@@ -102,4 +128,6 @@ void figures_of(const struct summary *s, const struct resolver *r, struct figure
     }
     out->parts = (struct share){out->lost[LOSS_CLASS_part] + out->lost[LOSS_CLASS_unknown], out->recorded_count};
     out->lost_samples.whole = out->recorded_count + out->lost_samples.part;
+    if (r)
+        count_time(s, resolver_model(r), out);
 }

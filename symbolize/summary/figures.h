@@ -27,6 +27,12 @@ struct figures {
     uint64_t lost[LOSS_CLASS_retired + 1];
     struct share lost_samples; /* that are in no file, of all that should be; see figures_loss_of_recorded() */
     /*
+     * The same as CPU time, where that is what is lost: recordings without BPF have samples of different weights, and their losses
+     * are sampling periods. lost_samples.whole counts periods then, too. 0 of 0: samples are lost, not time.
+     */
+    struct share lost_ns;
+    uint64_t children_ns; /* CPU time of children that nobody saw, beside all this: it may be none of Python */
+    /*
      * Stacks that are whole. Python: of the samples that have a Python stack or should. A thread that never ran Python
      * and the first moments of a process count for nothing.
      */

@@ -89,11 +89,11 @@ static struct error *print_rows(const struct summary *s, const struct resolver *
     int columns = PROCESSES_NAME_LEAST;
 
     for (size_t i = 0; i < count; i++)
-        columns = processes_name_columns(s->processes.data[rows[i]->process].name, 0, columns);
+        columns = processes_name_columns(s->processes.data[rows[i]->process].name_and_title, 0, columns);
     fprintf(out, "Memory of processes, as the kernel counts it, and how it changed\n  %8s  %-*s%11s%14s%14s%14s%14s%14s%14s\n", "pid",
             columns, "name", "within", "anonymous", "change", "swapped", "files", "shared", "mappings");
     for (size_t i = 0; i < count; i++)
-        TRY(print_row(s, r, rows[i], s->processes.data[rows[i]->process].name, columns, out));
+        TRY(print_row(s, r, rows[i], s->processes.data[rows[i]->process].name_and_title, columns, out));
     return NULL;
 }
 

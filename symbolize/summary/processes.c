@@ -5,13 +5,11 @@
 #include <string.h>
 
 #include "formats/base/columns.h"
-#include "formats/base/map.h"
 #include "formats/base/numbers.h"
-#include "formats/base/printable.h"
 #include "formats/base/sort.h"
 
 /* A deeper tree is shown as if it ended there: a name would begin at the edge of the screen. */
-enum { ROWS_SHOWN = 25, DEPTH_SHOWN = 12 };
+enum { ROWS_SHOWN = 25, DEPTH_SHOWN = 12, TITLE_LEAST = 15, VERSION_LEAST = 9 };
 
 /* ---- the tree ---- */
 
@@ -20,61 +18,102 @@ struct node {
     uint64_t weight;               /* samples of the process and of what is below it */
     uint32_t parent;               /* SUMMARY_NO_ROW: none */
     uint32_t first_child, sibling; /* the same */
+    uint32_t number;               /* of its entry, when it has one */
     bool is_listed;
+    bool has_main;                 /* its main thread was counted */
 };
 
 struct tree {
     VEC(struct node) nodes;
-    VEC(uint32_t) order; /* nodes, heaviest first */
+    VEC(uint32_t) order;   /* nodes, heaviest first */
+    VEC(uint32_t) of_row;  /* the node of each row of the summary */
 };
-
-static bool add_nodes(struct summary *s, struct tree *t)
-{
-    for (size_t i = 0; i < s->processes.count; i++) {
-        const struct process_row *row = &s->processes.data[i];
-        struct node node = {.entry = {.row = row, .name = row->name, .container = row->container},
-                            .weight = row->sample_count, .parent = SUMMARY_NO_ROW, .first_child = SUMMARY_NO_ROW, .sibling = SUMMARY_NO_ROW};
-        for (uint32_t f = row->first_file; f <= row->last_file && f < s->files.count; f++)
-            node.entry.duration_ns += summary_duration_ns(&s->files.data[f]);
-        if (!VEC_PUSH(&t->nodes, node))
-            return false;
-    }
-    return true;
-}
-
-/* Adds what the model knows: names that stacks tell, and the threads with their time. */
-static bool add_faces(struct summary *s, const struct emit_model *m, struct tree *t)
-{
-    struct map of_process = {0}; /* the model's number -> node */
-    bool good = true;
-
-    for (size_t i = 0; good && i < t->nodes.count; i++) {
-        struct process_entry *entry = &t->nodes.data[i].entry;
-        if (entry->row->thread == SUMMARY_NO_ROW)
-            continue;
-        uint32_t process = m->threads[entry->row->thread].process;
-        entry->name = printable_keep(&s->texts, m->processes[process].name);
-        good = entry->name && map_set(&of_process, process, i);
-    }
-    for (size_t i = 0; good && i < s->threads.count; i++) {
-        const uint64_t *node = s->threads.data[i].sample_count ? map_get(&of_process, m->threads[i].process) : NULL;
-        if (node) {
-            t->nodes.data[*node].entry.thread_count++;
-            t->nodes.data[*node].entry.time_ns += s->threads.data[i].time_ns;
-        }
-    }
-    map_deinit(&of_process);
-    return good;
-}
 
 static uint64_t pid_key(const struct process_row *row, uint32_t pid)
 {
     return (uint64_t)row->boot << 32 | pid;
 }
 
+/* Adds a row to that of the same process before exec: the newest program that has samples is what it is called by. */
+static void add_image(struct node *node, const struct process_row *row)
+{
+    if (row->sample_count || !node->weight)
+        node->entry.row = row;
+    node->weight += row->sample_count;
+}
+
+/* A node for each process, whichever programs it ran. */
+static bool add_nodes(const struct summary *s, struct tree *t)
+{
+    struct map of_pid = {0}; /* the newest node */
+    bool good = true;
+
+    for (size_t i = 0; good && i < s->processes.count; i++) {
+        const struct process_row *row = &s->processes.data[i];
+        struct node made = {.entry.row = row, .weight = row->sample_count, .parent = SUMMARY_NO_ROW, .first_child = SUMMARY_NO_ROW,
+                            .sibling = SUMMARY_NO_ROW, .number = SUMMARY_NO_ROW};
+        const uint64_t *known = map_get(&of_pid, pid_key(row, row->pid));
+        bool is_same = known && t->nodes.data[*known].entry.row->start_boottime_ns == row->start_boottime_ns;
+        uint32_t node = is_same ? (uint32_t)*known : (uint32_t)t->nodes.count;
+        if (is_same)
+            add_image(&t->nodes.data[node], row);
+        else
+            good = VEC_PUSH(&t->nodes, made) && map_set(&of_pid, pid_key(row, row->pid), node);
+        good = good && VEC_PUSH(&t->of_row, node);
+    }
+    map_deinit(&of_pid);
+    return good;
+}
+
+/* Completes the entries when all rows are in their nodes. */
+static void complete_nodes(const struct summary *s, struct tree *t)
+{
+    for (size_t i = 0; i < t->nodes.count; i++) {
+        struct process_entry *entry = &t->nodes.data[i].entry;
+        const struct process_row *row = entry->row;
+        entry->name = row->name;
+        entry->title = row->title;
+        entry->name_and_title = row->name_and_title;
+        entry->container = row->container;
+        entry->sample_count = t->nodes.data[i].weight;
+        for (uint32_t f = row->first_file; f <= row->last_file && f < s->files.count; f++)
+            entry->duration_ns += summary_duration_ns(&s->files.data[f]);
+    }
+}
+
+/* The model's numbers of processes lead to their nodes. */
+static bool find_nodes(const struct summary *s, const struct emit_model *m, const struct tree *t, struct map *of_process)
+{
+    bool good = true;
+
+    for (size_t i = 0; good && i < s->processes.count; i++) {
+        uint32_t thread = s->processes.data[i].thread;
+        good = thread == SUMMARY_NO_ROW || map_set(of_process, m->threads[thread].process, t->of_row.data[i]);
+    }
+    return good;
+}
+
+/* Adds the threads with their time. The main thread is the same one before and after exec. */
+static bool add_threads(const struct summary *s, const struct emit_model *m, struct tree *t, struct map *of_process)
+{
+    bool good = find_nodes(s, m, t, of_process);
+
+    for (size_t i = 0; good && i < s->threads.count; i++) {
+        const uint64_t *number = s->threads.data[i].sample_count ? map_get(of_process, m->threads[i].process) : NULL;
+        struct node *node = number ? &t->nodes.data[*number] : NULL;
+        if (!node)
+            continue;
+        bool is_main = m->threads[i].tid == node->entry.row->pid;
+        node->entry.thread_count += !(is_main && node->has_main);
+        node->has_main |= is_main;
+        node->entry.time_ns += s->threads.data[i].time_ns;
+    }
+    return good;
+}
+
 /*
- * Links each node to its parent. The last image of a pid is its children's parent; where that began after the child, the
- * pid went to another process, and the parent is not known.
+ * Links each node to its parent. Where the last process of a pid began after the child, the pid went to another one, and the
+ * parent is not known.
  */
 static bool link_parents(struct tree *t)
 {
@@ -102,7 +141,7 @@ static void add_weights(struct tree *t)
     for (size_t i = 0; i < t->nodes.count; i++) {
         uint32_t up = t->nodes.data[i].parent;
         for (int steps = 0; steps < DEPTH_SHOWN && up != SUMMARY_NO_ROW; steps++, up = t->nodes.data[up].parent)
-            t->nodes.data[up].weight += t->nodes.data[i].entry.row->sample_count;
+            t->nodes.data[up].weight += t->nodes.data[i].entry.sample_count;
     }
 }
 
@@ -152,6 +191,7 @@ static bool list_node(struct tree *t, uint32_t at, uint32_t depth, struct proces
         out->idle_count++;
     } else {
         node->entry.depth = depth;
+        node->number = (uint32_t)out->entries.count;
         if (!VEC_PUSH(&out->entries, node->entry))
             return false;
     }
@@ -176,18 +216,43 @@ static bool list_nodes(struct tree *t, struct process_list *out)
     return true;
 }
 
-struct error *processes_list(struct summary *s, const struct resolver *r, struct process_list *out)
+/* What only the entries tell: how many have samples; and what only the model does: that another CPython ran. */
+static void complete_entries(const struct resolver *r, struct process_list *out)
+{
+    for (size_t i = 0; i < out->entries.count; i++) {
+        struct process_entry *e = &out->entries.data[i];
+        const struct emit_model *m = r && e->row->thread != SUMMARY_NO_ROW ? resolver_model(r) : NULL;
+        out->sampled_count += e->sample_count != 0;
+        e->other_version = m ? m->processes[m->threads[e->row->thread].process].other_version : 0;
+    }
+}
+
+/* Lets the model's numbers of processes lead to their entries instead. */
+static void find_entries(const struct tree *t, struct map *of_process)
+{
+    for (uint64_t i = 0; i < of_process->slot_count; i++) {
+        if (of_process->slots[i].used)
+            of_process->slots[i].value = t->nodes.data[of_process->slots[i].value].number;
+    }
+}
+
+struct error *processes_list(const struct summary *s, const struct resolver *r, struct process_list *out)
 {
     struct tree tree = {0};
 
     *out = (struct process_list){0};
-    bool good = add_nodes(s, &tree) && (!r || add_faces(s, resolver_model(r), &tree)) && link_parents(&tree);
+    bool good = add_nodes(s, &tree);
+    complete_nodes(s, &tree);
+    good = good && (!r || add_threads(s, resolver_model(r), &tree, &out->of_process)) && link_parents(&tree);
     if (good) {
         add_weights(&tree);
         good = sort_nodes(&tree) && list_nodes(&tree, out);
+        complete_entries(r, out);
+        find_entries(&tree, &out->of_process);
     }
     VEC_DEINIT(&tree.nodes);
     VEC_DEINIT(&tree.order);
+    VEC_DEINIT(&tree.of_row);
     if (good)
         return NULL;
     processes_deinit(out);
@@ -197,19 +262,22 @@ struct error *processes_list(struct summary *s, const struct resolver *r, struct
 void processes_deinit(struct process_list *list)
 {
     VEC_DEINIT(&list->entries);
+    map_deinit(&list->of_process);
 }
 
 /* ---- the table ---- */
 
-const char *processes_version(const struct process_row *row, char *text, size_t size)
+const char *processes_version(const struct process_entry *entry, char *text, size_t size)
 {
-    uint32_t v = row->version;
+    uint32_t v = entry->row->version, other = entry->other_version;
+    int n = 0;
 
+    *text = 0;
     if (v)
-        snprintf(text, size, "%u.%u.%u%s%s", v >> 24, v >> 16 & 255, v >> 8 & 255,
-                 row->flags & TRACE_CODE_FREE_THREADED ? "t" : "", row->flags & TRACE_CODE_DEBUG ? "d" : "");
-    else
-        *text = 0;
+        n = snprintf(text, size, "%u.%u.%u%s%s", v >> 24, v >> 16 & 255, v >> 8 & 255,
+                     entry->row->flags & TRACE_CODE_FREE_THREADED ? "t" : "", entry->row->flags & TRACE_CODE_DEBUG ? "d" : "");
+    if (v && other)
+        snprintf(text + n, size - (size_t)n, ", %u.%u.%u", other >> 24, other >> 16 & 255, other >> 8 & 255);
     return text;
 }
 
@@ -220,50 +288,83 @@ int processes_name_columns(const char *name, int indent, int columns)
     return needed < columns ? columns : needed < PROCESSES_NAME_MOST ? needed : PROCESSES_NAME_MOST;
 }
 
-/* `columns` are those of the name with what it is indented by. */
-static struct error *print_entry(const struct summary *s, const struct process_entry *e, uint64_t samples, int columns,
+/* Widths of columns. `title` is 0 where no process has one. */
+struct columns {
+    int name, title, version;
+};
+
+static struct error *print_names(const struct process_entry *e, const struct columns *c, FILE *out)
+{
+    int indent = 2 * (int)e->depth;
+    struct buf names = {0};
+    char version[64];
+
+    columns_fill(&names, e->name, (size_t)(c->name - indent));
+    if (c->title) {
+        buf_put_str(&names, "  ");
+        columns_fill(&names, e->title, (size_t)c->title);
+    }
+    processes_version(e, version, sizeof version);
+    fprintf(out, "  %8u  %*s%s  %-*s", e->row->pid, indent, "", buf_cstr(&names), c->version, *version ? version : "-");
+    struct error *err = names.bad ? error_no_memory() : NULL;
+    buf_deinit(&names);
+    return err;
+}
+
+/* A process without a sample stands for what it began. */
+static struct error *print_entry(const struct summary *s, const struct process_entry *e, uint64_t samples, const struct columns *c,
                                  FILE *out)
 {
-    struct buf name = {0};
+    bool has_samples = e->sample_count;
     struct number n;
-    char version[32];
-    int indent = 2 * (int)e->depth;
 
-    columns_fill(&name, e->name, (size_t)(columns - indent));
-    processes_version(e->row, version, sizeof version);
-    fprintf(out, "  %8u  %*s%s  %-9s%10s", e->row->pid, indent, "", buf_cstr(&name), *version ? version : "-",
-            grouped(e->row->sample_count, &n));
-    fprintf(out, "%12s", share_text(e->row->sample_count, samples, &n));
+    TRY(print_names(e, c, out));
+    fprintf(out, "%10s", has_samples ? grouped(e->sample_count, &n) : "-");
+    fprintf(out, "%12s", has_samples ? share_text(e->sample_count, samples, &n) : "-");
     if (s->time_event)
-        fprintf(out, "%13s", share_text(e->time_ns, e->duration_ns, &n));
-    fprintf(out, "%9s", grouped(e->thread_count, &n));
+        fprintf(out, "%13s", has_samples ? share_text(e->time_ns, e->duration_ns, &n) : "-");
+    fprintf(out, "%9s", has_samples ? grouped(e->thread_count, &n) : "-");
     if (*e->container)
         fprintf(out, "  container %s", e->container);
     fputc('\n', out);
     if (e->row->cmdline)
-        fprintf(out, "            %*s%s\n", indent, "", e->row->cmdline);
-    struct error *err = name.bad ? error_no_memory() : NULL;
-    buf_deinit(&name);
-    return err;
+        fprintf(out, "            %*s%s\n", 2 * (int)e->depth, "", e->row->cmdline);
+    return NULL;
+}
+
+static struct columns columns_needed(const struct process_list *list, size_t count)
+{
+    struct columns c = {.name = PROCESSES_NAME_LEAST, .version = VERSION_LEAST};
+    char version[64];
+
+    for (size_t i = 0; i < count; i++) {
+        const struct process_entry *e = &list->entries.data[i];
+        int len = (int)strlen(processes_version(e, version, sizeof version));
+        c.version = len > c.version ? len : c.version;
+        c.name = processes_name_columns(e->name, 2 * (int)e->depth, c.name);
+        if (*e->title)
+            c.title = processes_name_columns(e->title, 0, c.title ? c.title : TITLE_LEAST);
+    }
+    return c;
 }
 
 static struct error *print_entries(const struct summary *s, const struct process_list *list, size_t count, FILE *out)
 {
-    int columns = PROCESSES_NAME_LEAST;
+    const struct columns c = columns_needed(list, count);
     uint64_t samples = 0;
 
     for (size_t i = 0; i < list->entries.count; i++)
-        samples += list->entries.data[i].row->sample_count;
+        samples += list->entries.data[i].sample_count;
+    fprintf(out, "Processes\n  %8s  %-*s", "pid", c.name, "name");
+    if (c.title)
+        fprintf(out, "  %-*s", c.title, "title");
+    fprintf(out, "  %-*s%10s%12s%s%9s\n", c.version, "Python", "samples", "share", s->time_event ? "      running" : "", "threads");
     for (size_t i = 0; i < count; i++)
-        columns = processes_name_columns(list->entries.data[i].name, 2 * (int)list->entries.data[i].depth, columns);
-    fprintf(out, "Processes\n  %8s  %-*s  %-9s%10s%12s%s%9s\n", "pid", columns, "name", "Python", "samples", "share",
-            s->time_event ? "      running" : "", "threads");
-    for (size_t i = 0; i < count; i++)
-        TRY(print_entry(s, &list->entries.data[i], samples, columns, out));
+        TRY(print_entry(s, &list->entries.data[i], samples, &c, out));
     return NULL;
 }
 
-struct error *processes_print(struct summary *s, const struct resolver *r, bool all, FILE *out)
+struct error *processes_print(const struct summary *s, const struct resolver *r, bool all, FILE *out)
 {
     struct process_list list;
     struct number n;

@@ -5,11 +5,11 @@
 #include <string.h>
 
 #include "formats/base/printable.h"
-#include "symbolize/stack/faces.h"
 #include "symbolize/summary/process_memory.h"
 #include "symbolize/summary/summary_data.h"
 #include "symbolize/trace/container.h"
 #include "symbolize/trace/input.h"
+#include "symbolize/trace/process_names.h"
 
 enum { DAMAGES_KEPT = 16, REASONS_KEPT = 8 };
 
@@ -77,11 +77,14 @@ static const char *keep(struct summary *s, const char *text)
 }
 
 /* Keeps what a process of the epoch is called. */
-static const char *keep_name(struct summary *s, const struct epoch *e, uint32_t process)
+static const char *keep_name(struct summary *s, const struct epoch *e, uint32_t process, bool with_title)
 {
     struct buf name = {0};
 
-    faces_put_name(e, process, &name);
+    if (with_title)
+        process_name_put_with_title(e, process, &name);
+    else
+        process_name_put(e, process, &name);
     const char *kept = name.bad ? NULL : keep(s, buf_cstr(&name));
     buf_deinit(&name);
     return kept;
@@ -132,20 +135,43 @@ static bool load_meta(struct summary *s, const struct epoch *e, const struct tra
     return VEC_PUSH(&f->meta, pair);
 }
 
+/* The row of a process of the epoch, or SUMMARY_NO_ROW: out of memory. */
+static uint32_t find_process(struct summary *s, const struct epoch *e, uint32_t process)
+{
+    const uint32_t file = (uint32_t)s->files.count - 1;
+    const struct epoch_process *p = &e->processes.data[process];
+    const struct process_identity identity = epoch_process_identity(e, process, (uint32_t)s->files.count);
+    struct process_identity boot = {.file = identity.file};
+    bool added;
+
+    memcpy(boot.boot_id, identity.boot_id, sizeof boot.boot_id);
+    uint32_t row = intern_id(&s->process_keys, &identity, sizeof identity, &added);
+    const struct process_row new_row = {.pid = p->def.tgid,
+                                        .boot = intern_id(&s->boot_keys, &boot, sizeof boot, NULL),
+                                        .start_boottime_ns = p->def.start_boottime_ns,
+                                        .comm = "", .name = "", .title = "", .name_and_title = "", .container = "",
+                                        .thread = SUMMARY_NO_ROW,
+                                        .first_file = file};
+    if (row == INTERN_NONE || new_row.boot == INTERN_NONE || (added && !VEC_PUSH(&s->processes, new_row)))
+        return SUMMARY_NO_ROW;
+    return row;
+}
+
 static bool load_process_loss(struct summary *s, const struct epoch *e, const struct trace_loss *loss, const char *name)
 {
     const struct epoch_process *p = &e->processes.data[loss->process];
     struct process_loss_row row = {.pid = p->def.tgid, .reason = loss->reason, .name = name,
-                                   .process = keep_name(s, e, loss->process)};
-    const uint64_t key[] = {row.pid, row.reason, (uintptr_t)row.process};
+                                   .process = keep_name(s, e, loss->process, true)};
+    const uint64_t key[] = {find_process(s, e, loss->process), row.reason};
     bool added;
 
-    if (!row.process)
+    if (!row.process || key[0] == SUMMARY_NO_ROW)
         return false;
     uint32_t at = intern_id(&s->process_loss_keys, key, sizeof key, &added);
     if (at == INTERN_NONE || (added && !VEC_PUSH(&s->process_losses, row)))
         return false;
     s->process_losses.data[at].count += loss->count;
+    s->process_losses.data[at].process = row.process;
     return true;
 }
 
@@ -269,28 +295,6 @@ static bool load_thread_time(struct summary *s, const struct trace_thread_time *
         wait->count += row[2];
     }
     return true;
-}
-
-/* The row of a process of the epoch, or SUMMARY_NO_ROW: out of memory. */
-static uint32_t find_process(struct summary *s, const struct epoch *e, uint32_t process)
-{
-    const uint32_t file = (uint32_t)s->files.count - 1;
-    const struct epoch_process *p = &e->processes.data[process];
-    const struct process_identity identity = epoch_process_identity(e, process, (uint32_t)s->files.count);
-    struct process_identity boot = {.file = identity.file};
-    bool added;
-
-    memcpy(boot.boot_id, identity.boot_id, sizeof boot.boot_id);
-    uint32_t row = intern_id(&s->process_keys, &identity, sizeof identity, &added);
-    const struct process_row new_row = {.pid = p->def.tgid,
-                                        .boot = intern_id(&s->boot_keys, &boot, sizeof boot, NULL),
-                                        .start_boottime_ns = p->def.start_boottime_ns,
-                                        .comm = "", .name = "", .container = "",
-                                        .thread = SUMMARY_NO_ROW,
-                                        .first_file = file};
-    if (row == INTERN_NONE || new_row.boot == INTERN_NONE || (added && !VEC_PUSH(&s->processes, new_row)))
-        return SUMMARY_NO_ROW;
-    return row;
 }
 
 static bool load_memory(struct summary *s, const struct epoch *e, const struct trace_process_memory *reading)
@@ -442,7 +446,9 @@ static bool load_process(struct summary *s, const struct epoch *e, uint32_t proc
     struct process_row *to = &s->processes.data[row];
     container_of_cgroup(epoch_text(e, p->def.cgroup), container);
     to->comm = keep(s, epoch_text(e, p->comm));
-    to->name = keep_name(s, e, process);
+    to->name = keep_name(s, e, process, false);
+    to->name_and_title = keep_name(s, e, process, true);
+    to->title = keep(s, process_name_title(e, process));
     to->container = keep(s, container);
     if (p->def.cmdline && !(to->cmdline = keep(s, epoch_text(e, p->def.cmdline))))
         return false;
@@ -454,7 +460,7 @@ static bool load_process(struct summary *s, const struct epoch *e, uint32_t proc
     to->sample_count += samples;
     to->thread = thread == SUMMARY_NO_ROW ? to->thread : thread;
     to->last_file = (uint32_t)s->files.count - 1;
-    return to->comm && to->name && to->container;
+    return to->comm && to->name && to->name_and_title && to->title && to->container;
 }
 
 static bool load_thread(struct summary *s, const struct thread_tally *t)

@@ -60,7 +60,8 @@ struct process_row {
     uint32_t boot;              /* the boot of a host in which its pid means something */
     uint64_t start_boottime_ns; /* in that boot */
     const char *comm, *cmdline;
-    const char *name, *container; /* as its record has them; what stacks tell of it comes from the model */
+    const char *name, *title, *container; /* title: "": none */
+    const char *name_and_title;           /* in one text: gunicorn "shop: worker" */
     uint64_t sample_count;
     uint32_t thread; /* one of its threads, in the model; SUMMARY_NO_ROW: none was sampled */
     uint32_t first_file, last_file; /* that it is in */

@@ -73,7 +73,7 @@ static json_t *share(struct share s)
     return json_pack("{s:I,s:I}", "part", number(s.part), "whole", number(s.whole));
 }
 
-static struct error *put_head(struct writer *w, const char *exporter)
+static struct error *put_head(struct writer *w, const char *exporter, const struct process_list *processes)
 {
     const struct summary *s = w->summary;
     uint64_t duration_ns = 0;
@@ -85,10 +85,11 @@ static struct error *put_head(struct writer *w, const char *exporter)
         duration_ns += summary_duration_ns(&s->files.data[i]);
     printable_put(&filters, resolver_model(w->resolver)->filters);
     json_t *head = json_pack(
-        "{s:s,s:i,s:s,s:s,s:I,s:s,s:I,s:I,s:b,s:o,s:{s:o,s:o,s:o,s:o},s:{s:o,s:o,s:o},s:o,s:o,s:o}", "format", "summary", "version", 1,
+        "{s:s,s:i,s:s,s:s,s:I,s:s,s:I,s:I,s:I,s:b,s:o,s:o,s:{s:o,s:o,s:o,s:o},s:{s:o,s:o,s:o},s:o,s:o,s:o}", "format", "summary", "version", 1,
         "exporter", exporter, "name", s->files.count ? s->files.data[0].name : "", "duration_ns", number(duration_ns),
-        "filters", buf_cstr(&filters), "samples", number(f.sample_count), "all_samples", number(f.recorded_count), "damaged",
-        f.is_damaged, "lost_samples", share(f.lost_samples), "whole_stacks", "python", share(f.python), "native",
+        "filters", buf_cstr(&filters), "samples", number(f.sample_count), "all_samples", number(f.recorded_count), "process_count",
+        number(processes->sampled_count), "damaged",
+        f.is_damaged, "lost_samples", share(f.lost_samples), "lost_time_ns", share(f.lost_ns), "whole_stacks", "python", share(f.python), "native",
         share(f.native), "kernel", share(f.kernel), "join", share(f.join), "named", "samples", share(f.named_samples),
         "native_frames", share(f.named_native), "python_frames", share(f.named_python), "no_python_samples", share(f.no_python),
         "interpreter_weight", share(f.interpreter), "gil_held_samples",
@@ -292,15 +293,15 @@ static struct error *put_cut_stacks(struct writer *w)
 
 static struct error *put_processes(struct writer *w, const struct process_list *list)
 {
-    char version[32];
+    char version[64];
 
     begin_list(w, "processes");
     for (size_t i = 0; i < list->entries.count; i++) {
         const struct process_entry *e = &list->entries.data[i];
-        processes_version(e->row, version, sizeof version);
-        TRY(put_row(w, json_pack("{s:I,s:I,s:s,s:s,s:s,s:s,s:I,s:I,s:I,s:I}", "pid", number(e->row->pid), "parent_pid",
-                                 number(e->row->parent_pid), "process", e->name, "comm", e->row->comm, "container",
-                                 e->container, "python", version, "samples", number(e->row->sample_count), "running_ns",
+        processes_version(e, version, sizeof version);
+        TRY(put_row(w, json_pack("{s:I,s:I,s:s,s:s,s:s,s:s,s:s,s:I,s:I,s:I,s:I}", "pid", number(e->row->pid), "parent_pid",
+                                 number(e->row->parent_pid), "process", e->name, "title", e->title, "comm", e->row->comm, "container",
+                                 e->container, "python", version, "samples", number(e->sample_count), "running_ns",
                                  number(e->time_ns), "duration_ns", number(e->duration_ns), "thread_count",
                                  number(e->thread_count))));
     }
@@ -318,7 +319,7 @@ static struct error *put_threads(struct writer *w, const struct process_list *pr
     for (size_t i = 0; !err && i < list.entries.count; i++) {
         const struct thread_entry *e = &list.entries.data[i];
         err = put_row(w, json_pack("{s:I,s:I,s:s,s:s,s:I,s:I,s:I}", "pid", number(e->pid), "tid", number(e->tid), "process",
-                                   e->process, "thread", e->name, "samples", number(e->sample_count), "running_ns",
+                                   e->process->name, "thread", e->name, "samples", number(e->sample_count), "running_ns",
                                    number(e->time_ns), "duration_ns", number(e->duration_ns)));
     }
     end_list(w);
@@ -347,27 +348,31 @@ static struct error *put_unnamed(struct writer *w)
     return err;
 }
 
+static struct error *put_all(struct writer *w, const char *exporter, const struct process_list *processes)
+{
+    TRY(put_head(w, exporter, processes));
+    TRY(put_gil(w));
+    TRY(put_files(w));
+    TRY(put_events(w));
+    TRY(put_exact_times(w));
+    TRY(put_thread_times(w));
+    TRY(put_memory(w));
+    TRY(put_losses(w));
+    TRY(put_cut_stacks(w));
+    TRY(put_processes(w, processes));
+    TRY(put_threads(w, processes));
+    TRY(put_unnamed(w));
+    fputs("}\n", w->out);
+    return NULL;
+}
+
 struct error *summary_json_print(struct summary *s, const struct resolver *r, const char *exporter, FILE *out)
 {
     struct writer w = {.summary = s, .resolver = r, .out = out};
     struct process_list processes;
 
-    TRY(put_head(&w, exporter));
-    TRY(put_gil(&w));
-    TRY(put_files(&w));
-    TRY(put_events(&w));
-    TRY(put_exact_times(&w));
-    TRY(put_thread_times(&w));
-    TRY(put_memory(&w));
-    TRY(put_losses(&w));
-    TRY(put_cut_stacks(&w));
     TRY(processes_list(s, r, &processes));
-    struct error *err = put_processes(&w, &processes);
-    if (!err)
-        err = put_threads(&w, &processes);
+    struct error *err = put_all(&w, exporter, &processes);
     processes_deinit(&processes);
-    TRY(err);
-    TRY(put_unnamed(&w));
-    fputs("}\n", out);
-    return NULL;
+    return err;
 }

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "formats/base/columns.h"
-#include "formats/base/map.h"
 #include "formats/base/numbers.h"
 #include "formats/base/printable.h"
 #include "formats/base/sort.h"
@@ -25,17 +24,15 @@ static int compare_threads(const void *a, const void *b)
     return x->tid < y->tid ? -1 : x->tid > y->tid;
 }
 
-/* Adds the threads of the processes that `of_process` leads to, by their number in the model. */
-static bool add_threads(struct summary *s, const struct emit_model *m, const struct process_list *processes,
-                        const struct map *of_process, struct thread_list *out)
+static bool add_threads(struct summary *s, const struct emit_model *m, const struct process_list *processes, struct thread_list *out)
 {
     for (size_t i = 0; i < s->threads.count; i++) {
         const struct thread_row *row = &s->threads.data[i];
-        const uint64_t *at = row->sample_count ? map_get(of_process, m->threads[i].process) : NULL;
+        const uint64_t *at = row->sample_count ? map_get(&processes->of_process, m->threads[i].process) : NULL;
         if (!at)
             continue;
         const struct process_entry *process = &processes->entries.data[*at];
-        struct thread_entry entry = {.pid = process->row->pid, .tid = m->threads[i].tid, .process = process->name,
+        struct thread_entry entry = {.pid = process->row->pid, .tid = m->threads[i].tid, .process = process,
                                      .name = printable_keep(&s->texts, m->threads[i].name),
                                      .sample_count = row->sample_count, .time_ns = row->time_ns,
                                      .duration_ns = process->duration_ns};
@@ -49,18 +46,10 @@ struct error *threads_list(struct summary *s, const struct resolver *r, const st
                            struct thread_list *out)
 {
     const struct emit_model *m = resolver_model(r);
-    struct map of_process = {0}; /* the model's number -> entry */
-    bool good = true;
 
     *out = (struct thread_list){0};
-    for (size_t i = 0; good && i < processes->entries.count; i++) {
-        const struct process_row *row = processes->entries.data[i].row;
-        if (row->thread != SUMMARY_NO_ROW)
-            good = map_set(&of_process, m->threads[row->thread].process, i);
-    }
-    good = good && add_threads(s, m, processes, &of_process, out) &&
-           sort_stable(out->entries.data, out->entries.count, sizeof *out->entries.data, compare_threads);
-    map_deinit(&of_process);
+    bool good = add_threads(s, m, processes, out) &&
+                sort_stable(out->entries.data, out->entries.count, sizeof *out->entries.data, compare_threads);
     if (good)
         return NULL;
     threads_deinit(out);
@@ -81,7 +70,7 @@ static struct error *print_rows(const struct summary *s, const struct thread_lis
 
     for (size_t i = 0; i < shown; i++) {
         thread = processes_name_columns(list->entries.data[i].name, 0, thread);
-        process = processes_name_columns(list->entries.data[i].process, 0, process);
+        process = processes_name_columns(list->entries.data[i].process->name_and_title, 0, process);
     }
     fprintf(out, "Busiest threads\n  %8s  %-*s  %-*s%12s%s\n", "tid", thread, "thread", process, "process", "samples",
             s->time_event ? "      running" : "");
@@ -90,7 +79,7 @@ static struct error *print_rows(const struct summary *s, const struct thread_lis
         buf_clear(&names);
         columns_fill(&names, e->name, (size_t)thread);
         buf_put_str(&names, "  ");
-        columns_fill(&names, e->process, (size_t)process);
+        columns_fill(&names, e->process->name_and_title, (size_t)process);
         fprintf(out, "  %8u  %s%12s", e->tid, buf_cstr(&names), grouped(e->sample_count, &n));
         if (s->time_event)
             fprintf(out, "%13s", share_text(e->time_ns, e->duration_ns, &n));

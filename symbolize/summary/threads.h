@@ -16,7 +16,7 @@
 struct thread_entry {
     uint32_t pid, tid;
     const char *name;    /* printable */
-    const char *process; /* the same: what its process runs */
+    const struct process_entry *process;
     uint64_t sample_count;
     uint64_t time_ns, duration_ns; /* as of a process */
 };

@@ -18,7 +18,7 @@
 #include "symbolize/summary/summary_data.h"
 #include "symbolize/summary/unnamed.h"
 
-enum { FILES_SHOWN = 4, NAMES_SHOWN = 3, LOSSES_SHOWN = 3, MODULES_SHOWN = 5, PATH_SHOWN = 48 };
+enum { FILES_SHOWN = 4, NAMES_SHOWN = 3, LOSSES_SHOWN = 3, MODULES_SHOWN = 5, PLACES_SHOWN = 3, PATH_SHOWN = 48 };
 
 struct verdict {
     struct summary *summary;
@@ -115,21 +115,20 @@ static void put_asked(struct verdict *v)
 static void put_who(struct verdict *v)
 {
     const char *names[NAMES_SHOWN + 1];
-    size_t count = 0, sampled = 0;
+    size_t count = 0;
     struct number n;
 
     for (size_t i = 0; i < v->processes.entries.count; i++) {
         const struct process_entry *e = &v->processes.entries.data[i];
         size_t known = 0;
-        if (!e->row->sample_count)
+        if (!e->sample_count)
             continue;
-        sampled++;
         while (known < count && strcmp(names[known], e->name))
             known++;
         if (known == count && count <= NAMES_SHOWN)
             names[count++] = e->name;
     }
-    buf_put_str(&v->line, counted(sampled, "process", "processes", &n));
+    buf_put_str(&v->line, counted(v->processes.sampled_count, "process", "processes", &n));
     for (size_t i = 0; i < count && i < NAMES_SHOWN; i++)
         buf_printf(&v->line, "%s%s", i ? ", " : ": ", names[i]);
     if (count > NAMES_SHOWN)
@@ -275,8 +274,9 @@ static struct error *put_losses(struct verdict *v, unsigned classes, const char 
     if (!rows)
         return error_no_memory();
     for (size_t i = 0; i < s->losses.count; i++) {
-        if (classes >> trace_loss_class(s->losses.data[i].reason) & 1)
-            rows[count++] = s->losses.data[i];
+        const struct loss_row *row = &s->losses.data[i];
+        if (classes >> trace_loss_class(row->reason) & 1 && !loss_is_minor(row->reason, row->count, v->figures.recorded_count))
+            rows[count++] = *row;
     }
     qsort(rows, count, sizeof *rows, compare_counts);
     for (size_t i = 0; i < count && i < LOSSES_SHOWN; i++) {
@@ -292,20 +292,32 @@ static struct error *put_losses(struct verdict *v, unsigned classes, const char 
     return NULL;
 }
 
+/* Time that nobody looked at is no sample that was lost, but nor was nothing lost. */
+static void put_children(struct verdict *v, bool lost)
+{
+    if (v->figures.children_ns)
+        buf_printf(&v->line, "%s %.3f s of CPU time of child processes was not seen", lost ? ", and" : ", but",
+                   (double)v->figures.children_ns / 1e9);
+}
+
 static struct error *put_lost(struct verdict *v)
 {
     const unsigned samples = 1u << LOSS_CLASS_sample | 1u << LOSS_CLASS_tick;
-    const unsigned facts = 1u << LOSS_CLASS_part | 1u << LOSS_CLASS_unknown | 1u << LOSS_CLASS_kernel;
-    const struct share lost = v->figures.lost_samples;
+    const unsigned facts = 1u << LOSS_CLASS_part | 1u << LOSS_CLASS_unknown | 1u << LOSS_CLASS_kernel | 1u << LOSS_CLASS_expected;
+    const struct share lost = v->figures.lost_samples, lost_ns = v->figures.lost_ns;
     struct number n, of, share;
 
-    if (lost.part)
+    if (lost_ns.part)
+        buf_printf(&v->line, "%.3f s of %.3f s of CPU time (%s)%s", (double)lost_ns.part / 1e9, (double)lost_ns.whole / 1e9,
+                   share_text(lost_ns.part, lost_ns.whole, &share), lost_where(&v->figures));
+    else if (lost.part)
         buf_printf(&v->line, "%s of %s (%s)%s", grouped(lost.part, &n), counted(lost.whole, "sample", "samples", &of),
                    share_text(lost.part, lost.whole, &share), lost_where(&v->figures));
     else if (!v->figures.is_damaged)
         buf_printf(&v->line, "nothing%s", lost_where(&v->figures));
     if (v->figures.is_damaged)
         buf_printf(&v->line, "%swhat the part of a file held that is damaged or missing", lost.part ? ", and " : "");
+    put_children(v, lost.part || v->figures.is_damaged);
     put_line(v, "Lost");
     TRY(put_losses(v, samples, ""));
     return put_losses(v, facts, "Missing");
@@ -363,11 +375,30 @@ static void put_path(struct buf *line, const char *path)
     printable_put(line, strlen(path) <= PATH_SHOWN ? path : name);
 }
 
+/* Files with one build ID are one binary: its samples are those of all of them. */
+static void put_binary(struct buf *line, const struct modcache_entry *m)
+{
+    struct number n;
+
+    put_path(line, m->path);
+    for (uint32_t i = 1; i < m->place_count && i < PLACES_SHOWN; i++) {
+        buf_put_str(line, i + 1 < m->place_count ? ", " : " and ");
+        put_path(line, m->places[i]);
+    }
+    if (m->place_count > PLACES_SHOWN)
+        buf_printf(line, " and %s", counted(m->place_count - PLACES_SHOWN, "more file", "more files", &n));
+    if (m->place_count > 1)
+        buf_put_str(line, ", one binary");
+}
+
 static void put_unnamed_module(struct verdict *v, const struct modcache_entry *m)
 {
     struct number n;
 
-    put_path(&v->line, m->kind == TRACE_MODULE_ANONYMOUS ? "[jit]" : m->path);
+    if (m->kind == TRACE_MODULE_ANONYMOUS)
+        buf_put_str(&v->line, "[jit]");
+    else
+        put_binary(&v->line, m);
     buf_printf(&v->line, ": %s, in %s", unnamed_reason(unnamed_cause(m)), counted(m->unresolved_count, "sample", "samples", &n));
     put_line(v, "");
 }
@@ -380,9 +411,9 @@ static void put_names(struct verdict *v)
     put_shares(v, f->named_python, f->named_native, "");
     if (!v->line.len_bytes)
         return;
-    buf_put_str(&v->line, " of the frames shown have a name");
+    buf_put_str(&v->line, " of the frames in the stacks of all samples have a name");
     if (f->named_samples.part < f->named_samples.whole)
-        buf_printf(&v->line, "; %s of samples have one without",
+        buf_printf(&v->line, "; %s of samples have a native frame without one",
                    share_text(f->named_samples.whole - f->named_samples.part, f->named_samples.whole, &n));
     put_line(v, "Names");
     for (uint32_t i = 0; i < v->unnamed.count && i < MODULES_SHOWN; i++)
@@ -402,6 +433,16 @@ static bool has_container(const struct verdict *v)
             return true;
     }
     return false;
+}
+
+/* Whether the recordings have an archive, which was not given. */
+static bool has_archive(const struct verdict *v)
+{
+    for (size_t i = 0; i < v->summary->files.count; i++) {
+        if (!summary_setting(&v->summary->files.data[i], "archive"))
+            return false;
+    }
+    return v->summary->files.count && !modcache_has_archive(resolver_modules(v->resolver));
 }
 
 /* Begins an answer to "To do", of which there may be several. */
@@ -460,6 +501,14 @@ static void put_advice(struct verdict *v)
             made_samples += m->unresolved_count;
     }
     put_packages(v, &begun);
+    if (has_archive(v)) {
+        if (matters(v, gone_samples + elsewhere_samples)) {
+            buf_printf(&v->line, "%s missing here: run pysym with the --archive FILE that was recorded with it",
+                       counted(gone + elsewhere, "file is", "files are", &n));
+            put_advice_line(v, &begun);
+        }
+        gone_samples = elsewhere_samples = 0;
+    }
     if (matters(v, gone_samples)) {
         buf_printf(&v->line, "%s in a container or a temporary folder: record with --archive FILE to keep the names",
                    counted(gone, "file was", "files were", &n));
@@ -479,18 +528,20 @@ static void put_advice(struct verdict *v)
 /* ---- all of it ---- */
 
 /* How far to trust what follows, in one line. */
-static void put_quality(struct verdict *v)
+static struct error *put_quality(struct verdict *v)
 {
     const struct figures *f = &v->figures;
     struct number n;
 
-    if (f->lost_samples.part)
-        buf_printf(&v->line, "%s of samples lost%s", share_text(f->lost_samples.part, f->lost_samples.whole, &n),
+    const struct share lost = f->lost_ns.part ? f->lost_ns : f->lost_samples;
+    if (lost.part)
+        buf_printf(&v->line, "%s of %s lost%s", share_text(lost.part, lost.whole, &n), f->lost_ns.part ? "the CPU time" : "samples",
                    lost_where(f));
     else if (f->is_damaged)
         buf_put_str(&v->line, "a file is damaged or has no end");
     else
         buf_printf(&v->line, "no sample lost%s", lost_where(f));
+    put_children(v, f->lost_samples.part || f->is_damaged);
     if (f->python.whole || f->native.whole) {
         buf_put_str(&v->line, "; whole stacks: ");
         put_shares(v, f->python, f->native, "");
@@ -500,13 +551,14 @@ static void put_quality(struct verdict *v)
         put_shares(v, f->named_python, f->named_native, "");
     }
     put_line(v, "Quality");
+    return f->recorded_count ? NULL : put_losses(v, 1u << LOSS_CLASS_sample | 1u << LOSS_CLASS_tick, "");
 }
 
 static struct error *print(struct verdict *v, bool brief)
 {
     put_files(v);
     if (brief) {
-        put_quality(v);
+        TRY(put_quality(v));
     } else {
         put_asked(v);
         put_seen(v);

@@ -44,7 +44,7 @@ static void forget(struct epoch *e)
         drop_stack(e, (uint32_t)i);
     e->strings.count = e->events.count = e->processes.count = e->threads.count = e->modules.count = 0;
     e->codes.count = e->frames.count = e->kernel_symbols.count = e->stacks.count = 0;
-    e->snapshots.count = e->snapshot_users.count = e->joins.count = e->tuples.count = e->label_sets.count = 0;
+    e->renamed.count = e->snapshots.count = e->snapshot_users.count = e->joins.count = e->tuples.count = e->label_sets.count = 0;
     arena_deinit(&e->arena);
     limits_give(e->limits, e->taken_bytes);
     e->taken_bytes = 0;
@@ -56,6 +56,7 @@ void epoch_deinit(struct epoch *e)
     VEC_DEINIT(&e->strings);
     VEC_DEINIT(&e->events);
     VEC_DEINIT(&e->processes);
+    VEC_DEINIT(&e->renamed);
     VEC_DEINIT(&e->threads);
     VEC_DEINIT(&e->modules);
     VEC_DEINIT(&e->codes);
@@ -226,6 +227,15 @@ static bool load_host(struct epoch *e, const struct trace_host *host)
     return true;
 }
 
+static void load_process_name(struct epoch *e, const struct trace_process_name *named)
+{
+    struct epoch_process *process = &e->processes.data[named->process];
+
+    process->comm = named->comm;
+    if (named->cmdline)
+        process->def.cmdline = named->cmdline;
+}
+
 static void load_thread_name(struct epoch *e, const struct trace_thread_name *named)
 {
     struct epoch_thread *thread = &e->threads.data[named->thread];
@@ -293,7 +303,7 @@ static bool load(struct epoch *e, const struct trace_record *rec)
         e->processes.data[rec->process_exit.process].ended = true;
         return true;
     case TRACE_process_name:
-        e->processes.data[rec->process_name.process].comm = rec->process_name.comm;
+        load_process_name(e, &rec->process_name);
         return true;
     case TRACE_thread:
         return VEC_PUSH(&e->threads, ((struct epoch_thread){.def = rec->thread, .name = rec->thread.name}));

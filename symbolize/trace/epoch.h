@@ -32,10 +32,23 @@ struct epoch_event {
     VEC(struct epoch_period) changes; /* in order of time */
 };
 
+/* What is known of a process beside its records, over all epochs: process_names.h. Texts outlive the epoch; NULL: not known. */
+enum { PROCESS_KERNEL_NAMES_MAX = 4 };
+struct process_known {
+    uint32_t kind; /* enum trace_program_kind, and what goes with it, as its stacks tell them */
+    const char *program;
+    const char *works_for; /* of a worker without a name of its own: the name of that program */
+    const char *kernel_names[PROCESS_KERNEL_NAMES_MAX]; /* of a process that changed it: the first ones */
+    uint32_t kernel_name_count;
+};
+
 struct epoch_process {
     struct trace_process def;
     uint32_t comm;        /* string, the newest */
     bool ended;
+    const struct process_known *known; /* NULL: nothing more */
+    uint32_t same_pid;    /* the process of the same pid that was defined before; 0: none */
+    uint32_t name_tries;  /* samples that may still tell its name */
     uint32_t interpreter; /* module: the first one mapped that holds an eval loop; 0 for none */
     struct address_space mappings;
 };
@@ -90,6 +103,7 @@ struct epoch {
     VEC(struct epoch_string) strings;
     VEC(struct epoch_event) events;
     VEC(struct epoch_process) processes;
+    VEC(uint32_t) renamed; /* processes whose name has changed, in order of time; one may be in it again */
     VEC(struct epoch_thread) threads;
     VEC(struct epoch_module) modules;
     VEC(struct trace_code) codes;

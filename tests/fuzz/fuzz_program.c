@@ -20,7 +20,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len_bytes)
         abort();
     memcpy(arguments, data + 1, len_bytes - 1);
     arguments[len_bytes - 1] = 0;
-    program_find(&(struct program_facts){.exe = data[0] & 1 ? "/usr/bin/python3.11" : NULL,
+    static const char *const files[] = {NULL, "/usr/bin/python3.11", "/lib64/ld-linux-x86-64.so.2", "/usr/bin/python3.11"};
+    program_find_by_main_file(arguments, &out);
+    if (strnlen(out.name, sizeof out.name) == sizeof out.name || strchr(out.name, '/') || !strstr(arguments, out.name))
+        abort();
+    program_find(&(struct program_facts){.exe = files[(data[0] & 1) + (data[0] >> 3 & 1) * 2],
                                          .is_python = data[0] & 2,
                                          .arguments = arguments,
                                          .len_bytes = len_bytes - 1,

@@ -8,7 +8,7 @@ seeds=$build/seeds
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 rm -rf "$seeds"
-for target in trace eh_frame image identity linetable maps native_unwind archive perf_map strip output program source command_note event baseline profile state labels store_answer tasks when job_text pysym; do
+for target in trace eh_frame image identity linetable maps native_unwind archive perf_map strip output program source notebook command_note event baseline profile state labels store_answer tasks when job_text pysym; do
     mkdir -p "$seeds/fuzz_$target"
 done
 
@@ -178,6 +178,8 @@ fi
 printf '1000 10 f\n0x1008 20 a b;c\n1ff0 ffff g\n' >"$seeds/fuzz_perf_map/table"
 # Texts that name their encoding, and paths.
 printf '#!/bin/sh\n# -*- coding: latin-1 -*-\nx = "\351"\r\n\tdef f(): pass' >"$seeds/fuzz_source/latin-1"
+printf '{"cells": [{"cell_type": "code", "source": ["a = 1\\n", "b"]}, {"cell_type": "code", "source": "%%%%time\\nx"}], "nbformat": 4}' >"$seeds/fuzz_notebook/cells"
+printf '/tmp/ipykernel_1829/4278467509.py' >"$seeds/fuzz_notebook/name"
 printf '/srv/app/../lib/./x//y.py' >"$seeds/fuzz_source/path"
 # A file opened, written, synced and closed; an archive likewise.
 printf '\1\0\0\0\0\0\0\0\2\0\0\0\3\0\0\0abc\3\0\0\0\0\0\0\0\4\0\0\0\0\0\0\0' >"$seeds/fuzz_output/trace"

@@ -24,6 +24,7 @@ import pytest
 import accounts
 import browser as driver
 import chance
+import end_counts
 import profile_readers
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -373,10 +374,13 @@ def record_until_slower(*command):
 
 @pytest.fixture
 def pycap():
-    """Runs pycap; returns the CompletedProcess."""
+    """Runs pycap; returns the CompletedProcess. What a recording says at its end has to be what is in its file."""
     def run(*arguments, **keywords):
         keywords = {"capture_output": True, "text": True, "timeout": 300, **keywords}
-        return subprocess.run([PYCAP, *map(str, arguments)], check=False, **keywords)
+        done = subprocess.run([PYCAP, *map(str, arguments)], check=False, **keywords)
+        if arguments[:1] == ("record",) and done.returncode == 0 and isinstance(done.stderr, str):
+            end_counts.compare(PYSYM, done.stderr, keywords.get("cwd"))
+        return done
     return run
 
 

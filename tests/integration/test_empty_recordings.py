@@ -50,6 +50,11 @@ def record(tmp_path):
     return run
 
 
+def called(pid, said):
+    """The text, in which a process that runs by -c is called after the program that began it, whatever runs the tests."""
+    return re.sub(rf"process {pid} \((?:.* \(-c\)|-c)\)", f"process {pid} (-c)", said)
+
+
 def test_thread(record, idle):
     thread = max(int(tid) for tid in os.listdir(f"/proc/{idle}/task"))
     said = record("-d", "0.1", "-p", thread, status=1)
@@ -58,16 +63,16 @@ def test_thread(record, idle):
 
 @pytest.mark.smoke
 def test_idle(record, idle):
-    said = record("-d", "0.1", "-p", idle, status=1)
-    assert f"process {idle} (python3) did not run at a tick: it waits, and only threads that run are sampled\n" in said
+    said = called(idle, record("-d", "0.1", "-p", idle, status=1))
+    assert f"process {idle} (-c) did not run at a tick: it waits, and only threads that run are sampled\n" in said
 
 
 def test_idle_without_a_clock(record, idle):
     """What has no ticks did not miss one."""
-    said = record("-d", "0.3", "-e", "task-wait", "-p", idle, status=1)
-    assert f"process {idle} (python3) runs CPython before 3.12, whose asyncio tasks cannot be looked at\n" in said
-    said = record("-d", "0.3", "-e", "page-faults", "-p", idle, status=1)
-    assert f"process {idle} (python3) did nothing that the events count\n" in said
+    said = called(idle, record("-d", "0.3", "-e", "task-wait", "-p", idle, status=1))
+    assert f"process {idle} (-c) runs CPython before 3.12, whose asyncio tasks cannot be looked at\n" in said
+    said = called(idle, record("-d", "0.3", "-e", "page-faults", "-p", idle, status=1))
+    assert f"process {idle} (-c) did nothing that the events count\n" in said
 
 
 def test_idle_host(record):
@@ -86,9 +91,9 @@ def test_zombie(record, idle):
 def test_stopped(record, idle):
     os.kill(idle, signal.SIGSTOP)
     wait_for_state(idle, "T")
-    words = f"process {idle} (python3) is stopped (SIGSTOP): kill -CONT {idle} lets it go on"
+    words = f"process {idle} (-c) is stopped (SIGSTOP): kill -CONT {idle} lets it go on"
     for backend in ("bpf", "proc"):
-        said = record("-d", "0.1", "--backend", backend, "-p", idle, status=1)
+        said = called(idle, record("-d", "0.1", "--backend", backend, "-p", idle, status=1))
         assert said.count(words) == 2, said  # at once, and when nothing came
 
 
@@ -154,5 +159,5 @@ def test_daemon(record, tmp_path):
     said = record(PYTHON, "-c", program, tmp_path / "t.bin", accounts.TRACE_HEAD_BYTES, tmp_path / "pid", status=3)
     child = int((tmp_path / "pid").read_text())
     os.kill(child, signal.SIGKILL)
-    assert f"the command has ended; its child {child} (python3) runs on and is not recorded any more: pycap record -p " \
+    assert f"the command has ended; its child {child} (-c) runs on and is not recorded any more: pycap record -p " \
            f"{child}\n" in said

@@ -112,7 +112,8 @@ def test_two_events_in_one_trace(needs_bpf, pysym, tmp_path):
         lost = sum(f["count"] for kind, f in records
                    if kind == "loss" and f["event"] == event["id"] and f["reason"] in (2, 5, 21, 47))
         assert ticks["seen"] - ticks["idle"] - ticks["unsampled"] == by_event[name] + lost
-        assert f"Ticks of {name}: {ticks['seen']}" in said
+        assert f"{'Ticks' if name == 'cpu-clock' else 'Samples'} of {name}" in said
+        assert re.search(rf" of {name}(?: on all CPUs)?: {ticks['seen']}, ", said), said
         skipped = sum(f["count"] for kind, f in records
                       if kind == "loss" and f["event"] == event["id"] and f["reason"] == 4)
         if name == "page-faults":  # every fault of the host was seen, or was told to be skipped

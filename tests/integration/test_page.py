@@ -100,7 +100,7 @@ def test_golden(make, page):
         "totals": [{"allSamples": 4, "allValue": 40000000, "shownSamples": 4, "shownValue": 40000000,
                     "interpreterValue": 20000000},
                    {"allSamples": 1, "allValue": 4096, "shownSamples": 1, "shownValue": 4096, "interpreterValue": 0}],
-        "processes": [{"pid": 1000, "name": "python3.11", "comm": "python3.11", "container": ""}],
+        "processes": [{"pid": 1000, "name": "python3.11", "title": "", "comm": "python3.11", "container": ""}],
         "threads": [{"process": 0, "tid": 1000, "name": "python3.11"}, {"process": 0, "tid": 1001, "name": "worker-1"}],
         "labelSets": [[], ["asyncio task", "task-0"], ["asyncio task", "task-1", "interpreter", "1"]],
         "captures": [{"name": "made1.bin", "hostname": "testhost", "kernel": "6.1.0-test", "machine": "x86_64",

@@ -230,7 +230,7 @@ def test_names_of_programs(pycap, pysym, tmp_path):
                  f"$python -m shop {argument}; $python -c 'import named # {argument}' {argument}; :",
                  env={**os.environ, "SECRET_OF_ENVIRONMENT": argument})
     assert done.returncode == 0, done.stderr
-    assert {"named.py", "-m_shop", "-c"} <= names_of(pysym, trace)
+    assert {"named.py", "-m shop", "-c"} <= names_of(pysym, trace)
     assert argument.encode() not in bytes_of(trace) + trace.read_bytes()
 
 
@@ -253,3 +253,36 @@ def test_title(pycap, pysym, tmp_path):
     assert done.returncode == 0, done.stderr
     assert names_of(pysym, trace) == {"titled.py"}
     assert argument.encode() not in bytes_of(trace) + trace.read_bytes()
+
+
+# Begins a worker that has an idle parent, in a cgroup and with arguments of its own.
+SPAWNING = """
+import multiprocessing, os, sys
+def work(master):
+    while os.getppid() == master:
+        sum(range(200))
+if __name__ == "__main__":
+    worker = multiprocessing.get_context("spawn").Process(target=work, args=(os.getpid(),), daemon=True)
+    worker.start()
+    print(worker.pid, flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_parent(pycap, tmp_path):
+    """Of a parent that was not asked for there is in the file what its worker's name takes, and nothing else."""
+    argument = secret_of(os.urandom(16).hex(), "argument")
+    folder = tmp_path / "secret-folder"
+    folder.mkdir()
+    (folder / "spawning.py").write_text(SPAWNING)
+    trace = tmp_path / "t.bin"
+    with subprocess.Popen(["/usr/bin/python3", folder / "spawning.py", argument], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          text=True, env={**os.environ, "SECRET_OF_ENVIRONMENT": argument}) as parent:
+        try:
+            worker = parent.stdout.readline().strip()
+            done = pycap("record", "--backend", "proc", "-F", "199", "-d", "1", "-o", trace, "-p", worker)
+        finally:
+            parent.communicate()  # it ends, and its worker
+    assert done.returncode == 0, done.stderr
+    found = bytes_of(trace) + trace.read_bytes()
+    assert b"spawning.py" in found and argument.encode() not in found

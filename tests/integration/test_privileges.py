@@ -142,7 +142,7 @@ def test_set(held, place, programs):
 
     folded = subprocess.run([PYSYM, trace, "--format", "folded", "--interpreter", "calls"], capture_output=True, text=True,
                             check=True).stdout
-    stacks = {name: [line for line in folded.splitlines() if re.match(rf"\S*-{pid};", line)]
+    stacks = {name: [line for line in folded.splitlines() if re.match(rf"[^;]*-{pid};", line)]
               for name, pid in programs.items()}
     whole = {name: any(f";{LONG} " in line for line in lines) for name, lines in stacks.items()}
     assert whole["own"]
@@ -522,4 +522,4 @@ def test_container(place, programs, needs_namespaces):
     assert "without CAP_" not in said
     folded = subprocess.run([PYSYM, data / "t.bin", "--format", "folded"], capture_output=True, text=True, check=True).stdout
     for pid in programs.values():
-        assert re.search(rf"^\S*-{pid};.*;{LONG} ", folded, re.M)
+        assert re.search(rf"^[^;]*-{pid};.*;{LONG} ", folded, re.M)

@@ -74,7 +74,8 @@ def shares(rows, names):
 
 def unseen_ns(trace, hz):
     """CPU time that the trace says no sample stands for: where the machine gave pycap no CPU until a program had ended."""
-    return accounts.read(PYSYM, trace).losses["time_unseen"] * 1e9 / hz
+    losses = accounts.read(PYSYM, trace).losses
+    return (losses["time_unseen"] + losses["children_unseen"]) * 1e9 / hz
 
 
 # ---- what the stacks say ----
@@ -231,7 +232,7 @@ def test_children(python, record_proc, profile, tmp_path):
     trace, _ = record_proc(python.path, script, options=("-F", "199", "--backend", "proc"))
     functions = ["forked", "executed", "pooled", "spawned"]
     weights = shares(profile(trace), functions)
-    assert len(weights) == 4 and max(weights.values()) < 0.6e9, weights
+    assert len(weights) == 4 and max(weights.values()) < 0.9e9, weights  # with what a sample stands for of the start
     assert sum(max(0, 0.4e9 - weights[function]) for function in functions) <= unseen_ns(trace, 199), weights
 
 

@@ -358,7 +358,7 @@ Lost         7 of 107 samples (6.5 %)
              7: the ring buffer was full (a larger --ring-size helps)
 Stacks       Python 90.0 % whole, native 100 % whole
              10 Python stacks cut: the Python frame chain broke off
-Names        Python 100 %, native 0 % of the frames shown have a name; 100 % of samples have one without
+Names        Python 100 %, native 0 % of the frames in the stacks of all samples have a name; 100 % of samples have a native frame without one
              /opt/made-up/python3.11: the file has no build ID, in 100 samples
 
 Processes
@@ -381,7 +381,7 @@ def test_verdict_of_little(make, pysym):
         "Seen         10 samples, 0.100 s of CPU time, of 1 process: python3.11",
         "Lost         nothing",
         "Stacks       Python 100 % whole",
-        "Names        Python 100 % of the frames shown have a name"]
+        "Names        Python 100 % of the frames in the stacks of all samples have a name"]
     text = pysym(make(samples=10, native=0, end=0), "-f", "summary").stdout
     assert ", not ended by its recorder: the end is missing\n" in text
     assert "\nLost         what the part of a file held that is damaged or missing\n" in text

@@ -216,7 +216,7 @@ def test_filters_of_a_pipe(trace, pysym):
 
 @pytest.mark.parametrize("options, message", [
     (["--focus", "("], r"--focus wants a regular expression, not '(': Unmatched ( or \("),
-    (["--comm", "[a"], "--comm wants a regular expression, not '[a': Unmatched [, [^, [:, [., or [="),
+    (["--exe", "[a"], "--exe wants a regular expression, not '[a': Unmatched [, [^, [:, [., or [="),
     (["--hide", "file:"], "--hide wants a regular expression, not 'file:': it is empty"),
     (["--min", "x"], "--min wants a share of the whole, like 0.5%, not 'x'"), (["--min", "101%"], "--min wants a share"),
     (["--min", "-1"], "--min wants a share"), (["--min", "1%%"], "--min wants a share"),

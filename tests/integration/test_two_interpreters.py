@@ -121,8 +121,8 @@ def test_one_after_the_other(needs_bpf, host, backend, pycap, folded, tmp_path):
 
 
 @pytest.mark.parametrize("backend", ["bpf", "proc"])
-def test_both(needs_bpf, host, backend, pycap, folded, tmp_path):
-    """Both run, each in a thread of its own: each thread has the frames of its own."""
+def test_both(needs_bpf, host, backend, pycap, pysym, folded, tmp_path):
+    """Both run, each in a thread of its own: each thread has the frames of its own, and both versions are named."""
     trace = tmp_path / "t.bin"
     done = pycap("record", "-F", "499", "--backend", backend, "-o", trace, "--", host[0], "both", *host[1:])
     assert done.returncode == 0, done.stderr
@@ -133,3 +133,8 @@ def test_both(needs_bpf, host, backend, pycap, folded, tmp_path):
         assert sum(n for _, n in own) > 20 and len({frames[0] for frames, _ in own}) == 1, (rows, account.text())
     assert all(sum(f.startswith(("in_first ", "in_second ")) for f in frames) == 1 for frames, _ in rows), rows
     assert 4 * account.losses["other_python"] < len(account.samples), account.text()
+    versions = set(re.findall(r"libpython(3\.\d+)", " ".join(host[1:])))
+    row = re.search(r"^ +\d+  host +(.*)", pysym(trace, "-f", "summary").stdout, re.M)
+    assert set(re.findall(r"\b(3\.\d+)\.\d+", row[1])) == versions
+    text = pysym(trace, "-f", "threads").stdout
+    assert re.search(r"CPython 3\.\d+\.\d+ and 3\.\d+\.\d+", text) or "had ended" in text, text

@@ -135,5 +135,5 @@ def test_version_unknown(needs_bpf, pycap, tmp_path):
         assert done.stderr.endswith(f"process {process.pid} (embapp, CPython ?) cannot be recorded: {text}"), done.stderr
         rows = pycap("info").stdout.splitlines(keepends=True)
         row = [i for i, line in enumerate(rows) if line.split()[:1] == [str(process.pid)]][0]
-        assert rows[row].split()[1:3] == ["embapp", "?"] and rows[row + 1].strip() == "cannot be recorded: " + text.strip(), rows
+        assert rows[row].split()[1:4] == ["embapp", "-", "?"] and rows[row + 1].strip() == "cannot be recorded: " + text.strip(), rows
         process.stdin.close()

@@ -223,7 +223,7 @@ def check_events(path, truth, log):
     """Each hit of a tracepoint is there, with its weight, or the kernel skipped it, which pycap says; the other events run
     beside, at their own rates."""
     values, counts = sums(path)
-    skipped = {event: int(count) for event, count in re.findall(r"^Ticks of (\S+): .*the kernel skipped (\d+)", log, re.M)}
+    skipped = {event: int(count) for event, count in re.findall(r"^(?:Ticks|Samples) of (\S+)(?: on all CPUs)?: .*the kernel skipped (\d+)", log, re.M)}
     written = 0
     for event, function, unit in (("syscalls:sys_enter_openat", "opens", "calls"), ("sched:sched_process_fork", "forks", "calls"),
                                   ("syscalls:sys_enter_write", "writes_small", "bytes"),

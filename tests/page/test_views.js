@@ -70,6 +70,15 @@ test('the title names the programs with the most samples', () => {
     equal(textOfPrograms(recording([], {processes: [], threads: [], name: 'x.bin'})), 'x.bin')
 })
 
+test('a program is named before its workers, and a title beside the name', () => {
+    const head = {processes: [{pid: 1, name: 'd.py (spawn)'}, {pid: 2, name: 'd.py'}, {pid: 3, name: 'x.py'}],
+        threads: [{process: 0, tid: 1, name: 'a'}, {process: 1, tid: 2, name: 'a'}, {process: 2, tid: 3, name: 'a'}]}
+    const samples = [0, 0, 0, 1, 2, 2].map(thread => ({stack: 'P main a.py:1:3', value: SECOND, thread}))
+    equal(textOfPrograms(recording(samples, head)), 'd.py, d.py (spawn) and 1 other program')
+    equal(nameOfProcess({pid: 7, name: 'w.py', title: 'acme: "mail"'}), 'w.py "acme: \'mail\'" 7')
+    equal(nameOfProcess({pid: 7, name: '', title: ''}), 'unknown 7')
+})
+
 test('each filter that is set can be taken off alone', () => {
     const page = pageOf(CALLS, {thread: 0, focus: 'work', layers: {python: true, native: false, kernel: true}})
     const filters = filtersOfView(page)

@@ -98,33 +98,42 @@ def answers(port):
         return False
 
 
+def pythons(pid):
+    """Those of a family whose program is Python."""
+    found = []
+    for each in family(pid):
+        with contextlib.suppress(OSError):
+            if "python" in os.path.basename(os.readlink(f"/proc/{each}/exe")):
+                found.append(each)
+    return found
+
+
 def at_work(pid, processes):
     """Whether so many have begun, and have worked for a second in all since (their start took some of it)."""
-    found = family(pid)
+    found = pythons(pid)
     return len(found) >= processes and sum(map(cpu_seconds, found)) > 1.5
 
 
 @contextlib.contextmanager
-def running(name, seconds=60):
+def started(name, words, port, clients=0, processes=1, seconds=60, more=None):
     """
-    Starts the program `name`, and its clients; gives the process when it is at work. It and all that it has begun are
-    ended afterwards. `seconds`: how long the clients ask at most. Raises venvs.Missing.
+    Starts a command, and clients that ask the server it is at `port`; gives the process when it is at work. It and all that it
+    has begun are ended afterwards. `seconds`: how long the clients ask at most; `more`: for its environment.
     """
-    program = PROGRAMS[name]
-    port = free_port()
-    words = program.command.format(bin=venvs.venv(program.venv) / "bin", apps=APPS, port=port,
-                                   source=program.package and venvs.source(program.venv, program.package)).split()
     with tempfile.TemporaryDirectory() as folder, open(f"{folder}/out", "w+", encoding="utf-8") as out:
         process = subprocess.Popen(words, stdout=out, stderr=out, stdin=subprocess.DEVNULL, start_new_session=True,
-                                   cwd=folder)
+                                   cwd=folder, env={**os.environ, **(more or {})})
         load = None
         try:
-            if program.clients:
+            if clients:
                 wait_until(lambda: answers(port), process, f"{name}: an answer")
-                load = subprocess.Popen([sys.executable, str(LOAD), str(port), str(program.clients), str(seconds)],
+                load = subprocess.Popen([sys.executable, str(LOAD), str(port), str(clients), str(seconds)],
                                         stdout=subprocess.DEVNULL)
-            wait_until(lambda: at_work(process.pid, program.processes), process, f"{name}: at work")
+            wait_until(lambda: at_work(process.pid, processes), process, f"{name}: at work")
             yield process
+        except RuntimeError as error:
+            out.seek(0)
+            raise RuntimeError(f"{error}: {out.read().strip()[-300:]}") from error
         finally:
             for each in ([load.pid] if load else []) + family(process.pid)[::-1]:
                 with contextlib.suppress(ProcessLookupError):
@@ -132,3 +141,12 @@ def running(name, seconds=60):
             process.wait()
             if load:
                 load.wait()
+
+
+def running(name, seconds=60):
+    """`started` for the program `name`. Raises venvs.Missing."""
+    program = PROGRAMS[name]
+    port = free_port()
+    words = program.command.format(bin=venvs.venv(program.venv) / "bin", apps=APPS, port=port,
+                                   source=program.package and venvs.source(program.venv, program.package)).split()
+    return started(name, words, port, program.clients, program.processes, seconds)

@@ -39,6 +39,10 @@ VENVS = {
     "services": ("3.11", ["celery==5.7.0", "granian==2.8.9", "Hypercorn==0.18.0", "daphne==4.2.3", "Django==5.2.19", "Flask==3.1.3",
                           "ansible-core==2.19.14", "Scrapy==2.19.0", "Sphinx==9.0.4", "uWSGI==2.0.31"]),
     "cluster": ("3.11", ["dask==2026.8.0", "distributed==2026.8.0", "ray==2.60.0", "ipykernel==7.4.0", "jupyter_client==8.10.0"]),
+    "titled": ("3.11", ["celery==5.7.0", "gevent==26.9.0", "gunicorn==27.0.1", "setproctitle==1.3.8", "supervisor==4.3.0",
+                        "setuptools==80.9.0", "joblib==1.6.0", "nbclient==0.11.0", "ipykernel==7.4.0", "Hypercorn==0.18.0",
+                        "uvicorn==0.54.0", "execnet==2.1.2"]),
+    "torch": ("3.12", ["torch==2.15.0", "numpy==2.5.5", "setuptools==84.2.1"]),
     "packers": ("3.11", ["pex==2.105.2", "shiv==1.0.8", "cx_Freeze==8.7.3", "pyinstaller==6.22.3", "Nuitka==4.3.3"]),
 }
 

@@ -45,7 +45,10 @@ static inline uint32_t synthetic_stack(struct synthetic *s, uint32_t parent, uin
 
 static inline uint32_t synthetic_process(struct synthetic *s, uint32_t pid, const char *comm)
 {
-    return SYNTHETIC_ADD(s, processes, process_count, ((struct emit_process){.pid = pid, .comm = comm, .name = comm, .container = "", .cgroup = ""}));
+    const struct emit_process process = {.pid = pid, .comm = comm, .name = comm, .container = "", .cgroup = "",
+                                         .first_program = (uint32_t)s->processes.count};
+
+    return SYNTHETIC_ADD(s, processes, process_count, process);
 }
 
 static inline uint32_t synthetic_thread(struct synthetic *s, uint32_t process, uint32_t tid, const char *name)

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "symbolize/trace/epoch.h"
+#include "symbolize/trace/process_names.h"
 #include "symbolize/stack/resolve.h"
 
 enum { REGISTERS = 17 };
@@ -23,6 +24,7 @@ enum { REGISTERS = 17 };
 
 struct scene {
     struct epoch epoch;
+    struct process_names names;
     struct resolver *resolver;
     uint32_t strings, frames, stacks, tuples, codes;
 };
@@ -30,6 +32,7 @@ struct scene {
 static inline void load(struct scene *s, struct trace_record rec)
 {
     OK(epoch_load(&s->epoch, &rec));
+    OK(process_names_record(&s->names, &s->epoch, &rec, 1));
 }
 #define LOAD(s, name_, ...) load(s, (struct trace_record){.type = TRACE_##name_, .name_ = {__VA_ARGS__}})
 
@@ -57,6 +60,7 @@ static inline void setup(struct scene *s, const struct resolver_options *options
 static inline void teardown(struct scene *s)
 {
     resolver_destroy(s->resolver);
+    process_names_deinit(&s->names);
     epoch_deinit(&s->epoch);
 }
 
@@ -120,6 +124,7 @@ static inline struct emit_sample sample(struct scene *s, uint32_t thread, uint32
     struct emit_sample out;
     bool kept;
 
+    OK(process_names_sample(&s->names, &s->epoch, &in, 1));
     OK(resolver_sample(s->resolver, &s->epoch, 1, &in, &out, &kept));
     assert_true(kept);
     return out;

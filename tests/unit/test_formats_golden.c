@@ -118,6 +118,7 @@ static void setup_every_kind(struct synthetic *s)
     s->processes.data[0].name = "gunicorn";
     s->processes.data[0].container = "1f2e3d";
     s->processes.data[1].comm = s->processes.data[1].name = "my app 12;\xff\n";
+    s->processes.data[1].title = "a \"b\"; 12\n";
     s->threads.data[4].name = "";
     s->processes.data[2].comm = s->processes.data[2].name = "";
     s->model.label_sets = label_sets;

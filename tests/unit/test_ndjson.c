@@ -157,7 +157,7 @@ TEST(names_change)
         assert_memory_equal(at, row < 4 ? expected[row] : row == 4 ? long_name : expected[row - 1], 5);
     }
     assert_int_equal(row, 7);
-    assert_non_null(strstr(text, "\"container\":\"1f2e\",\"pid\":100,\"process\":\"python3\",\"comm\":\"python3\",\"tid\":1125"));
+    assert_non_null(strstr(text, "\"container\":\"1f2e\",\"pid\":100,\"process\":\"python3\",\"title\":\"\",\"comm\":\"python3\",\"tid\":1125"));
     free(text);
     synthetic_deinit(&s);
 }

@@ -18,7 +18,7 @@ struct world {
 static void set_up(struct world *w, const char *event, uint64_t period)
 {
     const struct summary_file file = {.kernel = "6.18.1", .cpu_count = CPUS};
-    const struct process_row process = {.pid = 10, .parent_pid = 1, .comm = "p", .name = "p", .container = ""};
+    const struct process_row process = {.pid = 10, .parent_pid = 1, .comm = "p", .name = "p", .title = "", .name_and_title = "p", .container = ""};
     const enum memory_event memory = process_memory_event(event, strcmp(event, "memory-growth") ? "faults" : "bytes");
     const struct event_row row = {.name = event, .memory = memory, .period = period,
                                   .bytes = memory == MEMORY_FAULTS ? PAGE : 0};
@@ -127,7 +127,7 @@ static enum memory_finding told(struct world *w, int64_t anonymous, int64_t file
 
 TEST(findings)
 {
-    const struct process_row child = {.pid = 11, .parent_pid = 10, .comm = "c", .name = "c", .container = ""};
+    const struct process_row child = {.pid = 11, .parent_pid = 10, .comm = "c", .name = "c", .title = "", .name_and_title = "c", .container = ""};
     const struct loss_row loss = {.reason = LOSS_ring_full, .name = "ring_full", .event = "page-faults", .count = 6};
     struct world w;
 

@@ -24,7 +24,7 @@ static const char *listed(const struct fact *facts, size_t count)
 
     out[0] = 0;
     for (size_t i = 0; i < count; i++) {
-        struct process_row row = {.pid = facts[i].pid, .parent_pid = facts[i].parent, .comm = "comm", .name = "name",
+        struct process_row row = {.pid = facts[i].pid, .parent_pid = facts[i].parent, .comm = "comm", .name = "name", .title = "",
                                   .container = "", .boot = facts[i].boot,
                                   .start_boottime_ns = facts[i].start_boottime_ns,
                                   .sample_count = facts[i].samples, .thread = SUMMARY_NO_ROW};
@@ -59,8 +59,9 @@ TEST(odd_parents)
 {
     struct fact chain[40];
 
-    /* Two images of one pid: the last is the parent; neither is its own. */
-    assert_string_equal(LISTED({10, 1, 5}, {10, 1, 2}, {11, 10, 1}), "10@0 10@0 11@1");
+    /* Two programs of one process, one after the other, are one process. */
+    assert_string_equal(LISTED({10, 1, 5}, {10, 1, 2}, {11, 10, 1}), "10@0 11@1");
+    assert_string_equal(LISTED({10, 1, 5, 0, 1}, {10, 1, 2, 0, 2}, {11, 10, 1, 0, 3}), "10@0 10@0 11@1");
     assert_string_equal(LISTED({10, 10, 5}), "10@0");
     /* A circle has no root, and each is listed once all the same. */
     assert_string_equal(LISTED({1, 2, 5}, {2, 3, 5}, {3, 1, 5}), "1@0 3@1 2@2");
@@ -83,14 +84,14 @@ TEST(other_processes)
 }
 
 /* The table of processes with these names, each the child of the last. */
-static char *table(const char *const *names, const uint64_t *samples, size_t count)
+static char *table(const char *const *names, const char *const *titles, const uint64_t *samples, size_t count)
 {
     struct summary s = {0};
     char *text;
     size_t len;
 
     for (uint32_t i = 0; i < count; i++) {
-        struct process_row row = {.pid = 10 + i, .parent_pid = 9 + i, .comm = "comm", .name = names[i], .container = "",
+        struct process_row row = {.pid = 10 + i, .parent_pid = 9 + i, .comm = "comm", .name = names[i], .title = titles[i], .container = "",
                                   .sample_count = samples[i], .thread = SUMMARY_NO_ROW};
         assert_true(VEC_PUSH(&s.processes, row));
     }
@@ -107,12 +108,20 @@ TEST(long_names)
     static const char *const names[] = {"master", "multiprocessing.resource_tracker",
                                         "a-name-that-is-much-longer-than-any-program-has.py"};
 
-    char *text = table(names, (const uint64_t[]){0, 1, 3}, 3);
+    static const char *const none[] = {"", "", ""}, *const one[] = {"", "shop: mail work", ""};
+
+    char *text = table(names, none, (const uint64_t[]){0, 1, 3}, 3);
     assert_string_equal(text, "Processes\n"
         "       pid  name                                      Python      samples       share  threads\n"
-        "        10  master                                    -                 0         0 %        0\n"
+        "        10  master                                    -                 -           -        -\n"
         "        11    multiprocessing.resource_tracker        -                 1      25.0 %        0\n"
         "        12      a-name-that-is-muc\xe2\x80\xa6" "ny-program-has.py  -                 3      75.0 %        0\n\n");
+    free(text);
+    text = table((const char *const[]){"supervisord", "w.py"}, one, (const uint64_t[]){1, 3}, 2);
+    assert_string_equal(text, "Processes\n"
+        "       pid  name                    title            Python      samples       share  threads\n"
+        "        10  supervisord                              -                 1      25.0 %        0\n"
+        "        11    w.py                  shop: mail work  -                 3      75.0 %        0\n\n");
     free(text);
 }
 
@@ -121,7 +130,10 @@ TEST(version)
     struct process_row row = {.version = 0x030d00f0, .flags = TRACE_CODE_FREE_THREADED | TRACE_CODE_DEBUG};
     char text[32];
 
-    assert_string_equal(processes_version(&row, text, sizeof text), "3.13.0td");
+    struct process_entry entry = {.row = &row};
+    assert_string_equal(processes_version(&entry, text, sizeof text), "3.13.0td");
+    entry.other_version = 0x030912f0;
+    assert_string_equal(processes_version(&entry, text, sizeof text), "3.13.0td, 3.9.18");
     row.version = 0;
-    assert_string_equal(processes_version(&row, text, sizeof text), "");
+    assert_string_equal(processes_version(&entry, text, sizeof text), "");
 }

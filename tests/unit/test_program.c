@@ -7,6 +7,7 @@
 #include "capture/process/program.h"
 
 #define PYTHON "/usr/bin/python3.11"
+#define LOADER "/lib/ld-linux-x86-64.so.2"
 
 /* `words`: a command line with '|' for the NULs between its words. */
 static struct program find(const char *exe, bool is_python, const char *words)
@@ -107,10 +108,58 @@ TEST(program_files)
     check("deleted", find("/opt/vim.basic (deleted)", true, line), TRACE_PROGRAM_FILE, "vim.basic");
     check("no Python", find("/bin/bash", false, line), TRACE_PROGRAM_FILE, "bash");
     check("nothing", find(NULL, false, line), TRACE_PROGRAM_UNKNOWN, "");
-    check("a loader", find("/lib/ld-linux-x86-64.so.2", true, line), TRACE_PROGRAM_UNKNOWN, "");
+    check("a loader", find(LOADER, true, "ld.so|/usr/bin/python3|app.py|secret"), TRACE_PROGRAM_SCRIPT, "app.py");
+    check("its options", find(LOADER, true, LOADER "|--inhibit-cache|--library-path|/secret|--argv0|x|python3|-m|pip|secret"),
+          TRACE_PROGRAM_MODULE, "pip");
+    check("its list", find(LOADER, true, LOADER "|--list|/usr/bin/python3|app.py"), TRACE_PROGRAM_UNKNOWN, "");
+    check("of another", find(LOADER, true, LOADER "|/usr/bin/vim|app.py"), TRACE_PROGRAM_UNKNOWN, "");
+    check("nothing to load", find(LOADER, true, LOADER "|--preload"), TRACE_PROGRAM_UNKNOWN, "");
+    check("no Python yet", find(LOADER, false, LOADER "|python3|app.py"), TRACE_PROGRAM_UNKNOWN, "");
     check("no name", find("/", true, line), TRACE_PROGRAM_UNKNOWN, "");
     assert_true(program_is_told_by_arguments(&(struct program_facts){.exe = PYTHON}));
     assert_false(program_is_told_by_arguments(&(struct program_facts){.exe = "/bin/uwsgi", .is_python = true}));
+}
+
+/* A folder whose name is a hash tells nobody what runs; it is known that it is one. */
+TEST(program_hashes)
+{
+    static const char sha1[] = "1e249ab5a0dad43fb1c3c1c635ec403c7962c230";
+    struct program found = find(PYTHON, true, "python3|/root/.pex/unzipped_pexes/1/1e249ab5a0dad43fb1c3c1c635ec403c7962c230|secret");
+
+    check("a hash", found, TRACE_PROGRAM_UNKNOWN, "");
+    assert_true(found.is_hashed);
+    assert_true(program_is_hash(sha1));
+    assert_true(program_is_hash(sha1 + 8));
+    assert_false(program_is_hash(sha1 + 9));
+    assert_false(program_is_hash(""));
+    assert_false(program_is_hash("1e249ab5a0dad43fb1c3c1c635ec403c7962c230.py"));
+    assert_false(find(PYTHON, true, "python3|app.py").is_hashed);
+}
+
+TEST(program_main_files)
+{
+    struct program found;
+
+    program_find_by_main_file("/srv/shop/app.py", &found);
+    check("a file", found, TRACE_PROGRAM_SCRIPT, "app.py");
+    program_find_by_main_file("/usr/lib/python3/dist-packages/celery/__main__.py", &found);
+    check("a package", found, TRACE_PROGRAM_SCRIPT, "celery");
+    program_find_by_main_file("<stdin>", &found);
+    check("none", found, TRACE_PROGRAM_UNKNOWN, "");
+    program_find_by_main_file("", &found);
+    check("empty", found, TRACE_PROGRAM_UNKNOWN, "");
+    program_find_by_main_file("/x/1e249ab5a0dad43fb1c3c1c635ec403c7962c230/__main__.py", &found);
+    check("a hash", found, TRACE_PROGRAM_UNKNOWN, "");
+    program_find_by_main_file("/x/joblib/externals/loky/backend/popen_loky_posix.py", &found);
+    check("a worker of loky", found, TRACE_PROGRAM_MODULE, "joblib.externals.loky.backend.popen_loky_posix");
+}
+
+/* What cannot be the name of a module was not given to exec, or is refused by Python. */
+TEST(program_module_names)
+{
+    check("a hyphen", find(PYTHON, true, "python3|-m|my-tool.cli|x"), TRACE_PROGRAM_MODULE, "my-tool.cli");
+    check("letters", find(PYTHON, true, "python3|-m|caf\xc3\xa9"), TRACE_PROGRAM_MODULE, "caf\xc3\xa9");
+    check("a text", find(PYTHON, true, "python3|-m|SECRET token=abc"), TRACE_PROGRAM_UNKNOWN, "");
 }
 
 /* Text that exec() did not make, and text that was read in part. */

@@ -166,6 +166,34 @@ TEST(two_interpreters_share_a_tuple)
     teardown(&s);
 }
 
+/* Both that run in a process are known, whichever of them pycap takes for the first. */
+TEST(two_pythons)
+{
+    enum { ONE = 0x030a02f0, OTHER = 0x030b02f0 };
+    struct scene s;
+
+    setup(&s, NULL);
+    event(&s);
+    for (uint32_t i = 0; i < 2; i++) {
+        LOAD(&s, process, .id = 1 + i, .tgid = 100, .start_boottime_ns = 77, .python_version = i ? OTHER : ONE);
+        LOAD(&s, thread, .id = 1 + i, .process = 1 + i, .tid = 100);
+        for (uint32_t version = ONE; version <= OTHER && !i; version += OTHER - ONE) {
+            struct trace_record code = {.type = TRACE_code, .code = {.id = ++s.codes, .python_version = version, .first_line = 1}};
+            load(&s, code);
+            OK(resolver_record(s.resolver, &s.epoch, &code));
+            LOAD(&s, python_frame, .id = ++s.frames, .code = s.codes);
+            uint32_t id = tuple(&s, (struct trace_tuple){.python_stack = stack(&s, &s.frames, 1), .python_end = LOSS_complete});
+            sample(&s, 1, id, version);
+        }
+        sample(&s, 1 + i, 0, 0x040000f0);
+        const struct emit_process *p = resolver_model(s.resolver)->processes;
+        assert_int_equal(resolver_model(s.resolver)->process_count, 1);
+        assert_int_equal(p->python_version, i ? OTHER : ONE);
+        assert_int_equal(p->other_version, i ? ONE : OTHER);
+    }
+    teardown(&s);
+}
+
 TEST(names_change)
 {
     struct scene s;
@@ -923,7 +951,7 @@ TEST(summary_names_idle_parents)
     FILE *out = open_memstream(&text, &len);
     OK(summary_print(summary, s.resolver, true, out));
     fclose(out);
-    if (!strstr(text, "\n        10  gunicorn                -                 0         0 %        0  "
+    if (!strstr(text, "\n        10  gunicorn                -                 -           -        -  "
                       "container 0123456789ab\n"
                       "        11    python3               -                 1       100 %") ||
         !strstr(text, "\n        10  gunicorn                   1  line_quota\n"))
@@ -1023,7 +1051,7 @@ TEST(unread_frames)
     }
     sample(&s, 1, tuple(&s, (struct trace_tuple){.python_stack = stack(&s, frames, 4)}), 1);
     resolver_end_epoch(s.resolver);
-    expect_in_summary(&s, false, "\nNames        Python 25.0 % of the frames shown have a name\n");
+    expect_in_summary(&s, false, "\nNames        Python 25.0 % of the frames in the stacks of all samples have a name\n");
     teardown(&s);
 }
 
@@ -1051,7 +1079,7 @@ TEST(advice_where_it_matters)
         FILE *out = open_memstream(&text, &len);
         OK(summary_print(summary, s.resolver, false, out));
         fclose(out);
-        if (!strstr(text, "\nNames        native 0 % of the frames shown have a name; 1.0 % of samples have one without\n") ||
+        if (!strstr(text, "\nNames        native 0 % of the frames in the stacks of all samples have a name; 1.0 % of samples have a native frame without one\n") ||
             !strstr(text, "[jit]: code made at run time, without a table of symbols, in 1 sample\n") ||
             !strstr(text, "\nTo do        code made at run time has names only if ") != (count == 101))
             fail_msg("%s", text);

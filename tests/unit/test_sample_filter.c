@@ -129,7 +129,8 @@ TEST(each_filter)
         {"--comm", "e", "-2-"},
         {"--comm", "corn|lery", "123"},
         {"--comm", "^-m shop", "-2-"}, /* by what it runs, */
-        {"--comm", "celery", "-2-"},   /* and by the kernel's name */
+        {"--comm", "celery", "-2-"},   /* and by the kernel's name, */
+        {"--comm", "-m shop.worker \"celery\"", "-2-"}, /* and as messages have both */
         {"--exe", "/venv/", "-2-"},
         {"--cgroup", "/system.slice/web.service", "1-3"},
         {"--cgroup", "/system.slice/", "123"},
@@ -291,8 +292,8 @@ TEST(nothing_passes)
     static const struct {
         const char *words[4], *text;
     } cases[] = {
-        {{"--pid", "1"}, "no sample passes --pid 1; the trace has processes 200 -m shop.worker, 100 gunicorn"},
-        {{"--comm", "a b"}, "no sample passes --comm 'a b'; the trace has commands -m shop.worker, gunicorn"},
+        {{"--pid", "1"}, "no sample passes --pid 1; the trace has processes 200 -m shop.worker \"celery\", 100 gunicorn"},
+        {{"--comm", "a b"}, "no sample passes --comm 'a b'; the trace has commands -m shop.worker \"celery\", gunicorn"},
         {{"--tid", "1"}, "no sample passes --tid 1; the trace has threads 200 Consumer, 100 gunicorn"},
         {{"--task", "x"}, "no sample passes --task x; the trace has asyncio tasks fetch page"},
         {{"--container", "f"}, "no sample passes --container f; the trace has containers 0123456789ab"},
@@ -302,8 +303,8 @@ TEST(nothing_passes)
          "1970-01-02 14:00:02.00 UTC)"},
         {{"--gil"}, "no sample passes --gil"},
         /* The first that lets nothing pass by itself; */
-        {{"--pid", "100", "--comm", "x"}, "no sample passes --comm x; the trace has commands -m shop.worker, gunicorn"},
-        {{"--comm", "x", "--pid", "1"}, "no sample passes --pid 1; the trace has processes 200 -m shop.worker, 100 gunicorn"},
+        {{"--pid", "100", "--comm", "x"}, "no sample passes --comm x; the trace has commands -m shop.worker \"celery\", gunicorn"},
+        {{"--comm", "x", "--pid", "1"}, "no sample passes --pid 1; the trace has processes 200 -m shop.worker \"celery\", 100 gunicorn"},
         /* else the first behind which nothing is left. */
         {{"--comm", "celery", "--pid", "100"},
          "no sample passes --comm celery of those that pass --pid 100; they have commands gunicorn"},

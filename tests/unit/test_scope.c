@@ -3,11 +3,14 @@
 #include "tests/unit/test.h"
 
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "capture/process/process_names.h"
+#include "capture/process/process_program.h"
 #include "capture/process/processes.h"
 #include "formats/base/clock.h"
 
@@ -193,6 +196,69 @@ TEST(lost_child)
     modules_destroy(modules);
 }
 
+static struct process *add(struct processes *p, uint32_t tgid, uint32_t parent, enum trace_program_kind kind, const char *program)
+{
+    struct process *process;
+
+    OK(processes_begin(p, tgid, 1, &process));
+    process->parent_tgid = parent;
+    process->program_kind = kind;
+    process->program = program ? strdup(program) : NULL;
+    process->exe = strdup("/usr/bin/python3");
+    strcpy(process->comm, "python3");
+    return process;
+}
+
+/* Workers are called after the first of their parents that has a name of its own and runs Python. */
+TEST(names)
+{
+    struct processes_options options = {.whole_host = true};
+    char name[PROCESS_NAME_MAX];
+    struct modules *modules;
+    struct processes *p;
+
+    OK(modules_create(&modules));
+    OK(processes_create(&options, modules, &p));
+    struct process *master = add(p, 5000001, 4999999, TRACE_PROGRAM_SCRIPT, "shopd");
+    struct process *server = add(p, 5000002, 5000001, TRACE_PROGRAM_COMMAND, "multiprocessing.forkserver");
+    struct process *worker = add(p, 5000003, 5000002, TRACE_PROGRAM_COMMAND, "multiprocessing.forkserver");
+    struct process *alone = add(p, 5000004, 4999999, TRACE_PROGRAM_COMMAND, NULL);
+    struct process *shell = add(p, 5000005, 1, TRACE_PROGRAM_FILE, "bash");
+    assert_string_equal(processes_name(p, master, name), "shopd");
+    assert_string_equal(processes_name(p, server, name), "shopd (forkserver)");
+    assert_string_equal(processes_name(p, worker, name), "shopd (forkserver)");
+    assert_ptr_equal(processes_master(p, worker), master);
+    assert_string_equal(processes_name(p, alone, name), "-c");
+    /* A shell is no program that anybody works for. */
+    free(shell->exe);
+    shell->exe = strdup("/bin/bash");
+    alone->parent_tgid = shell->tgid;
+    assert_string_equal(processes_name(p, alone, name), "-c");
+    /* The pid of one that has gone is another's by now. */
+    master->start_ticks = 9;
+    server->start_ticks = 8;
+    assert_string_equal(processes_name(p, worker, name), "multiprocessing.forkserver");
+    master->start_ticks = 8;
+    assert_true(processes_is_named(p, worker, "shopd"));
+    assert_true(processes_is_named(p, worker, "shopd (forkserver)"));
+    assert_true(processes_is_named(p, worker, "multiprocessing.forkserver"));
+    assert_true(processes_is_named(p, worker, "python3"));
+    assert_false(processes_is_named(p, worker, "shop"));
+    assert_false(processes_is_named(p, master, "shopd (forkserver)"));
+    strcpy(worker->comm, "shop: the worke");
+    assert_true(processes_is_named(p, worker, "shop: the worker of all"));
+    assert_string_equal(process_title(worker), "shop: the worke");
+    assert_string_equal(process_title(master), "");
+    /* They may be each other's. */
+    master->program_kind = TRACE_PROGRAM_COMMAND;
+    master->parent_tgid = worker->tgid;
+    free(master->program);
+    master->program = NULL;
+    assert_null(processes_master(p, worker));
+    processes_destroy(p);
+    modules_destroy(modules);
+}
+
 /* A process that the filter leaves out has a name and no mappings; they are read when it has a name that passes. */
 TEST(filtered)
 {
@@ -298,6 +364,47 @@ TEST(sample_of_exec)
     sample.exec_generation = 8;
     OK(processes_of_sample(p, &sample, &process));
     assert_int_equal(process->exec_generation, 9);
+    processes_destroy(p);
+    modules_destroy(modules);
+}
+
+/*
+ * The same of a program of which nothing is known that ran before it, as of the command that pycap starts. And a sample of that
+ * command before its exec leaves the table as it is.
+ */
+TEST(sample_of_first_exec)
+{
+    struct processes_options options = {.whole_host = true};
+    struct wire_sample sample = {.tgid = 5000001, .start_boottime_ns = 1, .exec_generation = 7, .time_ns = NS_PER_S + 1};
+    struct sideband_event e = {.kind = SIDEBAND_EXEC, .tgid = 5000001, .tid = 5000001, .time_ns = NS_PER_S, .text = "program"};
+    struct modules *modules;
+    struct process *process, *first;
+    struct processes *p;
+
+    OK(modules_create(&modules));
+    OK(processes_create(&options, modules, &p));
+    OK(processes_apply(p, &e));
+    OK(processes_of_sample(p, &sample, &first));
+    sample.exec_generation = 8;
+    sample.time_ns += NS_PER_S;
+    OK(processes_of_sample(p, &sample, &process));
+    assert_ptr_equal(process, first);
+    assert_int_equal(process->exec_generation, 8);
+    sample.exec_generation = 9; /* of an exec that no event reported: the process would be read again, if it was there */
+    OK(processes_of_sample(p, &sample, &process));
+    assert_null(process);
+
+    sample.tgid = p->held_tgid = 5000002;
+    fork_of(p, 1, sample.tgid);
+    OK(processes_of_sample(p, &sample, &first));
+    sample.exec_generation++;
+    sample.flags = WIRE_STALE;
+    sample.time_ns = now_ns();
+    OK(processes_of_sample(p, &sample, &process));
+    assert_ptr_equal(process, first);
+    e.tgid = e.tid = sample.tgid;
+    OK(processes_apply(p, &e));
+    assert_int_equal(p->held_tgid, 0);
     processes_destroy(p);
     modules_destroy(modules);
 }

@@ -341,6 +341,34 @@ TEST(patterns)
     pattern_destroy(p);
 }
 
+/* Names have parentheses and brackets. */
+TEST(patterns_of_names)
+{
+    static const struct {
+        const char *text, *name;
+        bool is_found;
+    } names[] = {
+        {"spawn", "app.py (spawn)", true},
+        {"app.py (spawn)", "app.py (spawn)", true},
+        {"app.py (spawn)", "app.py (spawn) \"x\"", false},
+        {"[celeryd: celer", "[celeryd: celer", true}, /* no expression */
+        {"[celeryd: celer", "celeryd", false},
+        {"Thread-1 (f)", "Thread-1 (f)", true},
+        {"Thread-1 (f)", "Thread-1 f", true},
+    };
+    struct pattern *p;
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        OK(pattern_create_for_names("--comm", names[i].text, &p));
+        if (pattern_finds(p, names[i].name) != names[i].is_found)
+            fail_msg("%s in %s", names[i].text, names[i].name);
+        pattern_destroy(p);
+    }
+    struct error *err = pattern_create_for_names("--comm", "", &p);
+    assert_non_null(err);
+    error_destroy(err);
+}
+
 TEST(given)
 {
     struct given_option options[] = {{"pid", "1,2"}, {"gil", NULL}, {"comm", "a b"}, {"pid", "it's"}, {"task", ""}};

@@ -55,6 +55,29 @@ TEST(programs)
     synthetic_deinit(&s);
 }
 
+/* A program stands before what it began; what a process ran before is not another process. */
+TEST(programs_of_a_tree)
+{
+    struct synthetic s = {0};
+
+    synthetic_event(&s, "cpu-clock", "ns", true);
+    uint32_t stack = synthetic_stack(&s, EMIT_NO_STACK, synthetic_python(&s, "f", "x.py", 1, 0, 1));
+    static const char *const names[] = {"d (spawn)", "sh", "d", "d (spawn)", "cron"};
+    static const uint32_t pids[] = {11, 10, 10, 12, 20}, parents[] = {10, 1, 1, 10, 1}, counts[] = {3, 1, 1, 3, 2};
+    for (uint32_t i = 0; i < 5; i++) {
+        uint32_t process = synthetic_process(&s, pids[i], names[i]);
+        s.processes.data[process].parent_pid = parents[i];
+        uint32_t thread = synthetic_thread(&s, process, pids[i], "");
+        for (uint32_t k = 0; k < counts[i]; k++)
+            sample(&s, thread, stack);
+    }
+    s.processes.data[2].first_program = 1; /* sh, which executed d */
+    assert_true(contains(&s, "top", plain, "\nd (pid 10), d (spawn) (2 processes), cron (pid 20)\n\n"));
+    s.processes.data[2].parent_pid = 11; /* a circle, which only a forged trace has */
+    assert_true(contains(&s, "top", plain, "d (pid 10)"));
+    synthetic_deinit(&s);
+}
+
 /* What filters left, what the view hides, and how long it was recorded. */
 TEST(totals)
 {
@@ -175,7 +198,7 @@ TEST(json)
     s.events.data[0] = (struct emit_event){.name = "page-faults", .unit = "bytes", .is_bytes = true};
     o.merge = EMIT_MERGE_THREAD;
     assert_true(contains(&s, "top", o, "\"weight_bytes\":50000000"));
-    assert_true(contains(&s, "top", o, "{\"pid\":100,\"process\":\"python3\",\"tid\":102,\"thread\":\"worker\","));
+    assert_true(contains(&s, "top", o, "{\"pid\":100,\"process\":\"python3\",\"title\":\"\",\"tid\":102,\"thread\":\"worker\","));
     s.events.data[0].is_bytes = false;
     assert_true(contains(&s, "top", o, "\"unit\":\"count\"") && contains(&s, "top", o, "\"self_weight_count\":20000000"));
     synthetic_deinit(&s);

@@ -913,7 +913,7 @@ TEST(loss_classes)
 {
     static const uint32_t lost[] = {LOSS_ring_full,   LOSS_tick_skipped, LOSS_nested,   LOSS_process_gone,
                                     LOSS_time_unseen, LOSS_known_late,   LOSS_file_full, LOSS_epoch_full,
-                                    LOSS_wait_memory, LOSS_hit_quota, LOSS_reader_slow};
+                                    LOSS_wait_memory, LOSS_hit_quota, LOSS_reader_slow, LOSS_not_written};
     uint32_t found = 0;
 
     for (uint32_t reason = 0; reason < LOSS_LIMIT; reason++)

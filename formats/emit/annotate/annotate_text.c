@@ -14,6 +14,7 @@
  */
 #include <string.h>
 
+#include "formats/base/code_file.h"
 #include "formats/base/columns.h"
 #include "formats/base/numbers.h"
 #include "formats/base/utf8.h"
@@ -21,8 +22,8 @@
 #include "formats/emit/annotate/annotate.h"
 #include "formats/emit/layer_colours.h"
 #include "formats/emit/shown.h"
-#include "formats/emit/text_write.h"
 #include "formats/emit/source_lines.h"
+#include "formats/emit/text_write.h"
 
 enum {
     SHARE_COLUMNS = 8,
@@ -307,7 +308,10 @@ static void put_no_source(const struct page *p, struct buf *out)
 {
     const char *file = p->section->file;
 
-    if (*file == '<') {
+    if (code_file_is_cell(file, NULL)) {
+        buf_put_str(out, p->view->options.sources ? "source: a cell of a notebook, but of none that --source names (or of an earlier state of it)\n"
+                                                  : "source: a cell of a notebook: say of which, like --source work.ipynb\n");
+    } else if (!code_file_is_path(file)) {
         buf_put_str(out, "source: none, as it was no file\n");
     } else if (p->view->options.sources) {
         buf_put_str(out, "source: not found where --source says (a regular file of 4 MiB at most); if the folders have\n"
@@ -333,7 +337,9 @@ static void put_source(const struct page *p, struct buf *out)
     }
     buf_put_str(out, "source: ");
     name_plain(source->path, out);
-    if (source->match == EMIT_SOURCE_SAME)
+    if (source->match == EMIT_SOURCE_SAME && code_file_is_cell(p->section->file, NULL))
+        buf_put_str(out, " (the cell that ran, by the hash of its text)");
+    else if (source->match == EMIT_SOURCE_SAME)
         buf_put_str(out, " (the file that ran, by size and date)");
     else if (source->match == EMIT_SOURCE_UNKNOWN)
         buf_printf(out, " (perhaps not what ran: %s)", source->reason);

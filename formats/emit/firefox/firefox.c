@@ -163,9 +163,12 @@ static void put_track_name(const struct firefox *f, const struct firefox_track *
     const struct emit_process *process = &f->model->processes[thread->process];
     bool main = thread->tid == process->pid;
 
-    name_plain(main ? process->name : thread->name, out);
+    if (main)
+        name_process_plain(process, out);
+    else
+        name_plain(thread->name, out);
     if (!out->len_bytes)
-        buf_put_str(out, main ? "unknown" : "thread");
+        buf_put_str(out, "thread");
     if (!main)
         buf_printf(out, " %" PRIu32, thread->tid);
     if (track->event != firefox_first_event(f->model)) {
@@ -176,9 +179,7 @@ static void put_track_name(const struct firefox *f, const struct firefox_track *
 
 static void put_process_name(const struct emit_process *process, struct buf *out)
 {
-    name_plain(process->name, out);
-    if (!out->len_bytes)
-        buf_put_str(out, "unknown");
+    name_process_plain(process, out);
     if (process->free_threaded)
         buf_put_str(out, " (free-threaded)");
     if (*process->container) {

@@ -62,7 +62,12 @@ function listUnique(texts) {
     return [...new Set(texts.filter(text => text))];
 }
 
-/* The programs that were recorded, those with the most samples first: "gunicorn, sh and 3 other programs". */
+/* Of "gunicorn (spawn)", a worker, the name of its program. */
+function masterOf(name) {
+    return name.replace(/ \([\w-]+\)$/, '');
+}
+
+/* The programs that were recorded, those with the most samples first, and before their workers: "gunicorn, sh and 3 other programs". */
 function textOfPrograms(data) {
     const {processes, threads} = data.head, counts = new Map();
 
@@ -75,7 +80,12 @@ function textOfPrograms(data) {
     if (processes.some(process => process.isKept))
         counts.delete('baseline');
     counts.delete('');
-    const names = [...counts.keys()].sort((a, b) => counts.get(b) - counts.get(a)), others = names.length - PROGRAMS_NAMED;
+    const ofMaster = new Map();
+    for (const [name, count] of counts)
+        ofMaster.set(masterOf(name), (ofMaster.get(masterOf(name)) || 0) + count);
+    const names = [...counts.keys()].sort((a, b) => ofMaster.get(masterOf(b)) - ofMaster.get(masterOf(a)) ||
+        (masterOf(b) === b) - (masterOf(a) === a) || counts.get(b) - counts.get(a));
+    const others = names.length - PROGRAMS_NAMED;
     if (!names.length)
         return data.head.name;
     return names.slice(0, PROGRAMS_NAMED).join(', ') +
@@ -90,8 +100,10 @@ function drawHeadFacts(page) {
     for (const capture of head.captures)
         durationNs += capture.durationNs;
     facts.push(page.data.compared ? textOfComparedRuns(head) : head.captures.length > 1 ? head.captures.length + ' recordings' : head.name);
-    if (head.processes.length)
-        facts.push(countedText(head.processes.length, 'process', 'processes'));
+    /* One that executed another program is in the list again. */
+    const processes = head.processes.filter(process => !process.again);
+    if (processes.length)
+        facts.push(countedText(processes.length, 'process', 'processes'));
     facts.push(...listUnique(head.captures.map(capture => capture.hostname)));
     if (first)
         facts.push(textOfRealTime(first.startRealtimeNs));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "formats/emit/html/head.h"
 
+#include "formats/base/map.h"
 #include "formats/emit/html/captures.h"
 #include "formats/emit/html/rows.h"
 #include "formats/emit/html/texts.h"
@@ -69,19 +70,30 @@ static struct error *put_threads(struct writer *w)
     return NULL;
 }
 
+/* `first`: the first programs of the processes before it, which may be the same one, before it executed another program. */
+static struct error *put_process(struct writer *w, const struct emit_process *p, struct map *first)
+{
+    json_t *object = json_object();
+    bool again = map_get(first, p->first_program);
+
+    bool ok = object && json_set(object, "pid", json_integer(p->pid)) && json_set_name(object, "name", p->name) &&
+              json_set_name(object, "title", p->title ? p->title : "") && json_set_name(object, "comm", p->comm) &&
+              json_set_name(object, "container", p->container) && (!again || json_set(object, "again", json_true())) &&
+              map_set(first, p->first_program, 1);
+    return html_rows_put(&w->rows, object, ok);
+}
+
 /* Those of the threads. */
 static struct error *put_processes(struct writer *w)
 {
     const struct html_numbers *processes = w->head->processes;
+    struct map first = {0};
+    struct error *err = NULL;
 
-    for (size_t i = 0; i < processes->list.count; i++) {
-        const struct emit_process *p = &w->model->processes[processes->list.data[i]];
-        json_t *object = json_object();
-        bool ok = object && json_set(object, "pid", json_integer(p->pid)) && json_set_name(object, "name", p->name) &&
-                  json_set_name(object, "comm", p->comm) && json_set_name(object, "container", p->container);
-        TRY(html_rows_put(&w->rows, object, ok));
-    }
-    return NULL;
+    for (size_t i = 0; !err && i < processes->list.count; i++)
+        err = put_process(w, &w->model->processes[processes->list.data[i]], &first);
+    map_deinit(&first);
+    return err;
 }
 
 static struct error *put_label_sets(struct writer *w)

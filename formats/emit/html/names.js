@@ -62,8 +62,9 @@ function nameFrames(data, byLine) {
 
 /* ---- processes and threads ---- */
 
+/* With the title that it gave itself, if it has one: 'gunicorn "shop: worker" 26041'. */
 function nameOfProcess(process) {
-    return (process.name || 'unknown') + ' ' + process.pid;
+    return (process.name || 'unknown') + (process.title ? ' "' + process.title.replaceAll('"', '\'') + '" ' : ' ') + process.pid;
 }
 
 /* Of a thread in its process; a main thread's number is that of its process. */

@@ -52,6 +52,8 @@ static void put_text(struct writing *w, const char *key, const char *text)
 static void put_process(struct writing *w, const struct emit_process *process)
 {
     put_text(w, "process", process->name);
+    if (process->title)
+        put_text(w, "title", process->title);
     put(w, "pid", PPROF_LABEL_NUMBER, process->pid);
     put_text(w, "container", process->container);
 }

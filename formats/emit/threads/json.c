@@ -92,18 +92,26 @@ static struct error *write_task(const struct threads *t, const struct shown_task
     return json_write(object, ok, false, t->out);
 }
 
+/* "3.13.0"; "" for none. */
+static json_t *version_text(uint32_t v)
+{
+    char text[32] = "";
+
+    if (v)
+        snprintf(text, sizeof text, "%u.%u.%u", v >> 24, v >> 16 & 0xff, v >> 8 & 0xff);
+    return json_string(text);
+}
+
 static struct error *begin_process(const struct threads *t, const struct threads_process *p)
 {
     const struct emit_process *process = &t->model->processes[p->process];
-    uint32_t v = process->python_version;
-    char version[32] = "";
     json_t *object = json_object();
 
-    if (v)
-        snprintf(version, sizeof version, "%u.%u.%u", v >> 24, v >> 16 & 0xff, v >> 8 & 0xff);
     bool ok = object && json_set(object, "pid", json_integer(process->pid)) && json_set_name(object, "process", process->name) &&
-              json_set_name(object, "comm", process->comm) && json_set_name(object, "container", process->container) &&
-              json_set(object, "python_version", json_string(version)) &&
+              json_set_name(object, "title", process->title ? process->title : "") && json_set_name(object, "comm", process->comm) &&
+              json_set_name(object, "container", process->container) &&
+              json_set(object, "python_version", version_text(process->python_version)) &&
+              (!process->other_version || json_set(object, "other_python_version", version_text(process->other_version))) &&
               json_set(object, "free_threaded", json_boolean(process->free_threaded)) &&
               json_set(object, "end_realtime_ns", p->end_ns ? json_number(p->end_ns) : json_null()) &&
               json_set(object, "gone_threads", json_integer(p->gone));

@@ -194,10 +194,10 @@ static void put_threads(const struct threads *t, const struct threads_process *p
 
 /* ---- the head, and processes ---- */
 
-static void put_version(uint32_t version, struct buf *out)
+static void put_version(const char *before, uint32_t version, struct buf *out)
 {
     if (version)
-        buf_printf(out, ", CPython %u.%u.%u", version >> 24, version >> 16 & 0xff, version >> 8 & 0xff);
+        buf_printf(out, "%s%u.%u.%u", before, version >> 24, version >> 16 & 0xff, version >> 8 & 0xff);
 }
 
 static void put_time(uint64_t realtime_ns, struct buf *out)
@@ -217,8 +217,9 @@ static void put_process(const struct threads *t, const struct threads_process *p
     struct number n;
 
     buf_printf(out, "%sProcess %u ", p == t->list.processes.data ? "" : "\n", process->pid);
-    name_plain(process->name, out);
-    put_version(process->python_version, out);
+    name_process_plain(process, out);
+    put_version(", CPython ", process->python_version, out);
+    put_version(" and ", process->other_version, out);
     if (process->free_threaded)
         buf_put_str(out, ", free-threaded");
     if (*process->container) {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torch's DataLoader with two worker processes. usage: loader.py fork|spawn"""
+"""torch's DataLoader with two worker processes. usage: loader.py fork|spawn [PICTURES]"""
 import sys
 
 import torch
@@ -25,7 +25,7 @@ def use(batch):
 
 class Pictures(Dataset):
     def __len__(self):
-        return 500
+        return int(sys.argv[2]) if len(sys.argv) > 2 else 500
 
     def __getitem__(self, number):
         return load(number) + decode(number)
