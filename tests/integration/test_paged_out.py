@@ -17,6 +17,8 @@ import pytest
 import accounts
 from conftest import PYSYM
 
+# Samples that met pages that were out, of a recording that is judged, and how often it is tried: the kernel chooses its pages.
+PAGED_OUT, TRIES = 20, 3
 SYS_PIDFD_OPEN, SYS_PROCESS_MADVISE, MADV_PAGEOUT = 434, 440, 21
 CHAIN, CALL_LINE = 40, 4
 # What the walk met at pages that were out. The rest of a sample's Python stack is missing then, or all of it.
@@ -166,11 +168,17 @@ def lines_of_chain(folded, trace):
 @pytest.mark.parametrize("how", ["itself", "from outside", "reclaim"])
 def test_lines(paged_out, python, how, folded):
     """No caller is shown at another line than its own, least of all that of `def`; a sample without a stack says why."""
-    trace = paged_out(python, how)
+    for _ in range(TRIES):
+        trace = paged_out(python, how)
+        losses = accounts.read(PYSYM, trace).losses
+        missed = sum(losses[name] for name in MISSED)
+        if missed + losses["native_fault"] > PAGED_OUT:
+            break
+    else:
+        if how == "reclaim":
+            pytest.skip("the kernel took hardly a page of a program that runs all the time")
+        pytest.fail(f"nothing was paged out: {losses}")
     lines, without = lines_of_chain(folded, trace)
-    losses = accounts.read(PYSYM, trace).losses
-    missed = sum(losses[name] for name in MISSED)
-    assert missed + losses["native_fault"] > 20, losses  # else nothing was paged out
     assert set(lines) <= {CALL_LINE, None}, lines
     assert without <= missed, (without, losses)
     assert not lines.get(None) or losses["line_unknown"], (lines, losses)
