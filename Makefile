@@ -91,13 +91,19 @@ LIBRARY_CFLAGS   := $(call pkg_config,--cflags $(LIBRARIES_CAPTURE) $(LIBRARIES_
 LDLIBS_CAPTURE   := $(call pkg_config,--libs $(LIBRARIES_CAPTURE)) -lpthread
 LDLIBS_SYMBOLIZE := $(call pkg_config,--libs $(LIBRARIES_SYMBOLIZE)) -liberty -lm -lpthread
 
-# A pycap with libraries loads libarchive when it is needed. STATIC=1 links it with Debian's static libraries. Of libarchive's
-# formats only tar is used, but its table of formats names all of them; those that need yet more libraries stay out, and
-# with them most of what pkg-config would say of it.
+# The programs load libarchive, libcurl and libdebuginfod when they are needed. STATIC=1 links those and all others statically: from
+# Debian's packages, but for the last two, which are built from its sources. Of libarchive's formats and filters few are used, but its
+# tables name all of them; those that need yet more libraries stay out, and with them most of what pkg-config would say of it.
+# Debian's static libunwind is no code for a PIE.
 ifeq ($(STATIC),1)
-STATIC_OBJ := $(OBJ)/static/capture/archive/libarchive.o
+STATIC_LIB := $(OUT)/static/lib/libdebuginfod.a
+STATIC_CAPTURE := $(OBJ)/static/capture/archive/libarchive.o
+STATIC_SYMBOLIZE := $(OBJ)/static/symbolize/binary/debuginfod.o $(OBJ)/static/symbolize/push/curl_library.o
 LINK_CAPTURE := -static-pie $(foreach f,7zip iso9660 mtree mtree_classic xar zip,-Wl,--defsym=archive_write_set_format_$f=abort)
+LINK_SYMBOLIZE := -static -no-pie -Wl,--defsym=archive_read_support_filter_lz4=abort -L$(OUT)/static/lib
 LDLIBS_CAPTURE := -larchive $(call pkg_config,--static --libs $(LIBRARIES_CAPTURE)) -lpthread -llzma -lbz2
+LDLIBS_SYMBOLIZE := -ldebuginfod -lcurl -lssl -lcrypto -lcares -larchive -lunwind-generic -lunwind \
+	$(call pkg_config,--static --libs libdw libelf jansson ncursesw libzstd liblzma zlib) -lbz2 -liberty -lm -lpthread
 endif
 
 .DELETE_ON_ERROR:
@@ -123,22 +129,24 @@ SKELETON_USERS := $(shell grep -rl --include='*.c' '^.include "bpf/sampler.skel.
 obj = $(1:%.c=$(OBJ)/%.o)
 
 .PHONY: all
-all: $(OUT)/pycap $(OUT)/pysym ## build/pycap and build/pysym; V=1 shows commands, SANITIZE=1 builds into build/asan, STATIC=1 a pycap without libraries
+all: $(OUT)/pycap $(OUT)/pysym ## build/pycap and build/pysym; V=1 shows commands, SANITIZE=1 builds into build/asan, STATIC=1 programs without libraries
 
-$(OUT)/pycap: $(OBJ)/capture/main.o $(STATIC_OBJ) $(CAPTURE_LIB) $(FORMATS_LIB) $(OBJ)/pycap.link
+$(OUT)/pycap: $(OBJ)/capture/main.o $(STATIC_CAPTURE) $(CAPTURE_LIB) $(FORMATS_LIB) $(OBJ)/pycap.link
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) $(LINK_CAPTURE) $(LDFLAGS) -o $@ $(filter-out %.link,$^) $(LDLIBS_CAPTURE)
 
-# How pycap is linked; newer than pycap when that has changed.
-$(OBJ)/pycap.link: FORCE
+# How they are linked; newer than the program when that has changed.
+$(OBJ)/pycap.link: LINKED := $(LINK_CAPTURE) $(LDFLAGS) $(LDLIBS_CAPTURE)
+$(OBJ)/pysym.link: LINKED := $(LINK_SYMBOLIZE) $(LDFLAGS) $(LDLIBS_SYMBOLIZE)
+$(OBJ)/%.link: FORCE
 	@mkdir -p $(@D)
-	@echo '$(LINK_CAPTURE) $(LDFLAGS) $(LDLIBS_CAPTURE)' | cmp -s - $@ || echo '$(LINK_CAPTURE) $(LDFLAGS) $(LDLIBS_CAPTURE)' >$@
+	@echo '$(LINKED)' | cmp -s - $@ || echo '$(LINKED)' >$@
 .PHONY: FORCE
 FORCE:
 
-$(OUT)/pysym: $(OBJ)/symbolize/main.o $(SYMBOLIZE_LIB) $(FORMATS_LIB)
+$(OUT)/pysym: $(OBJ)/symbolize/main.o $(STATIC_SYMBOLIZE) $(SYMBOLIZE_LIB) $(FORMATS_LIB) $(OBJ)/pysym.link
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS_SYMBOLIZE)
+	$(Q)$(CC) $(ALL_CFLAGS) $(LINK_SYMBOLIZE) $(LDFLAGS) -o $@ $(filter-out %.link,$^) $(LDLIBS_SYMBOLIZE)
 
 $(FORMATS_LIB): $(call obj,$(FORMATS_SRC))
 $(CAPTURE_LIB): $(call obj,$(CAPTURE_SRC))
@@ -152,10 +160,16 @@ $(OBJ)/%.o: %.c | $(OUT)/.needs-build
 	$(call say,CC,$<)
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
-$(STATIC_OBJ): $(OBJ)/static/%.o: %.c | $(OUT)/.needs-build
+$(STATIC_CAPTURE) $(STATIC_SYMBOLIZE): $(OBJ)/static/%.o: %.c | $(OUT)/.needs-build
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
-	$(Q)$(CC) -DLIBARCHIVE_LINKED $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+	$(Q)$(CC) -DLIBRARIES_LINKED -I$(OUT)/static/include $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+
+ifeq ($(STATIC),1)
+$(STATIC_SYMBOLIZE): | $(STATIC_LIB)
+$(STATIC_LIB): docs/build/static-libraries.sh
+	$(Q)CC="$(CC)" sh docs/build/static-libraries.sh $(OUT)/static
+endif
 
 $(call obj,$(SKELETON_USERS)): | $(SKELETON)
 

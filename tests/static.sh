@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Links pycap statically and runs it in a root that holds nothing else. build/pycap is linked as always afterwards.
+# Links pycap and pysym statically and runs them in a root that holds nothing else. Both are linked as always afterwards.
 # usage: static.sh      as root
 # Exit: 0, 1 failed, 77 cannot run here.
 set -euo pipefail
@@ -11,16 +11,29 @@ cd "$(dirname "$0")/.."
 unset MAKEFLAGS MAKEOVERRIDES MFLAGS
 make all
 dir=$(mktemp -d)
-trap 'rm -rf "$dir"; make build/pycap' EXIT
+trap 'rm -rf "$dir"; make build/pycap build/pysym' EXIT
 root=$dir/root
 mkdir -p "$root/proc" "$root/sys"
+cp build/pysym "$dir/pysym"
 make STATIC=1 build/pycap
 cp build/pycap "$root/pycap"
+programs=pycap
+code=0
+[ build/static/lib/libdebuginfod.a -nt docs/build/static-libraries.sh ] || sh docs/build/static-libraries.sh build/static || code=$?
+if [ $code = 77 ]; then
+    skipped "a static pysym: the sources of its libraries cannot be had"
+else
+    make STATIC=1 build/pysym
+    cp build/pysym "$root/pysym"
+    programs+=" pysym"
+fi
 
-# shellcheck disable=SC2016
-expect "no interpreter and no libraries" sh -c \
-    '! readelf -lW "$0" | grep -q INTERP && ! readelf -dW "$0" | grep -q NEEDED' "$root/pycap"
-expect "pycap --version" in_root "$root" /pycap --version
+for program in $programs; do
+    # shellcheck disable=SC2016
+    expect "$program: no interpreter and no libraries" sh -c \
+        '! readelf -lW "$0" | grep -q INTERP && ! readelf -dW "$0" | grep -q NEEDED' "$root/$program"
+    expect "$program --version" in_root "$root" "/$program" --version
+done
 expect_recording "$root" /pycap
 # Archives are packed by libraries, too. The binaries are those of this machine.
 if [ -e "$root/trace.bin" ]; then
@@ -29,5 +42,24 @@ if [ -e "$root/trace.bin" ]; then
         # shellcheck disable=SC2016
         expect "tar finds binaries in it" sh -c 'tar tf "$0" | grep -q "/elf$"' "$dir/trace.tar.$kind"
     done
+fi
+# All that pysym shows, to stores over TLS and from debuginfod, is what it shows with libraries.
+if [ -e "$root/pysym" ]; then
+    show() { # PYSYM FOLDER FORMAT TRACE: all that it writes, and says
+        rm -rf "$2" && mkdir "$2" && "$1" "$4" -f "$3" -o "$2/out" >"$2/said" 2>&1 || echo "$1 fails at $4"
+    }
+    for format in summary folded speedscope pprof html ndjson perf-script; do
+        for trace in testdata/traces/*.trace; do
+            show "$dir/pysym" "$dir/one" $format "$trace"
+            show "$root/pysym" "$dir/other" $format "$trace"
+            diff -rq "$dir/one" "$dir/other" | sed "s|^|$trace: |" || true
+        done >"$dir/differences"
+        # shellcheck disable=SC2016
+        expect "-f $format of testdata's traces" sh -c 'cat "$0"; [ ! -s "$0" ]' "$dir/differences"
+    done
+    make build/tools/make_trace build/tools/make_bomb build/tools/trace_bytes
+    expect "stores over TLS, debuginfod" env PYSYM="$root/pysym" MAKE_TRACE=build/tools/make_trace \
+        "${PYTHON:-/usr/bin/python3}" -m pytest -q -p no:cacheprovider tests/integration/test_push.py tests/integration/test_archive.py \
+        -k "tls or recordings or debuginfod"
 fi
 report

@@ -5,7 +5,7 @@
 #include <dlfcn.h>
 #include <string.h>
 
-#ifdef LIBARCHIVE_LINKED
+#ifdef LIBRARIES_LINKED
 struct error *libarchive_load(const struct libarchive **out)
 {
 #define LIBARCHIVE_MEMBER(name) .name = name,

@@ -28,7 +28,7 @@ size_t utf8_decode(const uint8_t *s, size_t len, uint32_t *code)
     return need;
 }
 
-size_t utf8_encode(uint32_t code, uint8_t out[4])
+size_t utf8_write(uint32_t code, uint8_t out[4])
 {
     if (code > 0x10ffff || (code >= 0xd800 && code < 0xe000))
         code = REPLACEMENT;

@@ -12,7 +12,7 @@
 /* Decodes the sequence at `s`, of `len` > 0 bytes: its code point to *code; returns its length, 0 if it is not valid. */
 size_t utf8_decode(const uint8_t *s, size_t len, uint32_t *code);
 /* Encodes a code point; returns the length. Surrogates and numbers above U+10FFFF become U+FFFD. */
-size_t utf8_encode(uint32_t code, uint8_t out[4]);
+size_t utf8_write(uint32_t code, uint8_t out[4]);
 /* Do the `len` > 0 bytes at `s` begin a sequence whose last bytes are missing? */
 bool utf8_is_cut(const uint8_t *s, size_t len);
 /*

@@ -164,7 +164,7 @@ static void put_char(struct buf *out, uint32_t c)
 {
     uint8_t bytes[4];
 
-    buf_put(out, bytes, utf8_encode(c, bytes));
+    buf_put(out, bytes, utf8_write(c, bytes));
 }
 
 /*

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Loads libdebuginfod at run time, only with --debuginfod: pysym works without the library.
+ * Loads libdebuginfod at run time, only with --debuginfod: pysym works without the library. A static pysym has it linked in.
  */
 #ifndef SYMBOLIZE_BINARY_DEBUGINFOD_H
 #define SYMBOLIZE_BINARY_DEBUGINFOD_H

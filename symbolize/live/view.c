@@ -44,7 +44,7 @@ static void search_key(struct live_view *v, uint32_t key)
     } else if (key == LIVE_KEY_BACK || key == DELETE || key == BACKSPACE) {
         shorten(v->search);
     } else if (key < LIVE_KEY_NONE && !utf8_is_control(key)) {
-        size_t count = utf8_encode(key, bytes);
+        size_t count = utf8_write(key, bytes);
         if (len + count >= LIVE_SEARCH_BYTES)
             return;
         memcpy(v->search + len, bytes, count);

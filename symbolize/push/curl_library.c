@@ -1,6 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "symbolize/push/curl_library.h"
 
+#ifdef LIBRARIES_LINKED
+#include "symbolize/binary/certificates.h"
+
+struct error *curl_library_load(struct curl_library *out)
+{
+#define CURL_LIBRARY_MEMBER(name) out->name = curl_##name;
+    CURL_LIBRARY_FUNCTIONS(CURL_LIBRARY_MEMBER)
+#undef CURL_LIBRARY_MEMBER
+    certificates_find();
+    return out->global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK ? NULL : error_no_memory();
+}
+#else
 #include <dlfcn.h>
 
 /* Debian's names for builds with OpenSSL (which others call so, too) and with GnuTLS. */
@@ -26,3 +38,4 @@ struct error *curl_library_load(struct curl_library *out)
         return error_create(ERROR_UNSUPPORTED, "libcurl cannot be used; 7.55 or later is needed");
     return NULL;
 }
+#endif

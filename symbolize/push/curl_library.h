@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * libcurl, loaded when it is used: the program is not linked with it, so that only `pysym push` needs it, and nothing
- * else can reach a network.
+ * else can reach a network. A static pysym has it linked in.
  */
 #ifndef SYMBOLIZE_PUSH_CURL_LIBRARY_H
 #define SYMBOLIZE_PUSH_CURL_LIBRARY_H

@@ -103,7 +103,7 @@ static size_t decode_one(const uint8_t *s, size_t len, enum coding coding, struc
     if (n)
         buf_put(out, s, n);
     else if (*s && coding == CODING_LATIN1)
-        buf_put(out, encoded, utf8_encode(*s, encoded));
+        buf_put(out, encoded, utf8_write(*s, encoded));
     else
         buf_printf(out, "\\x%02x", *s);
     return n ? n : 1;

@@ -439,7 +439,7 @@ TEST(utf8)
 
     for (uint32_t code = 0; code < 0x110400; code++) {
         bool character = code < 0xd800 || (code >= 0xe000 && code < 0x110000);
-        size_t len = utf8_encode(code, bytes);
+        size_t len = utf8_write(code, bytes);
         assert_int_equal(utf8_decode(bytes, len, &back), len);
         assert_int_equal(back, character ? code : 0xfffd);
         assert_int_equal(utf8_decode(bytes, len - 1 ? len - 1 : 1, &back), len > 1 ? 0 : 1);
