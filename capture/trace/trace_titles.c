@@ -59,9 +59,10 @@ void trace_titles_renamed(struct trace_builder *b, struct process_note *n, uint6
 {
     uint64_t now = now_ns();
     bool wanted = b->o.cmdline && n->process->selected, soon = n->title_read_ns && now - n->title_read_ns < AGAIN_NS;
+    const char *cmdline = wanted && !soon ? new_cmdline(b, n, now) : NULL;
 
-    n->title_stale = wanted && soon;
-    put_title(b, n, wanted && !soon ? new_cmdline(b, n, now) : NULL, time_ns);
+    n->title_stale = wanted && !cmdline; /* it may follow its name */
+    put_title(b, n, cmdline, time_ns);
 }
 
 void trace_titles_read(struct trace_builder *b, uint64_t time_ns, bool all)

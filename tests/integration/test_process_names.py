@@ -17,12 +17,12 @@ TITLE = """
 import ctypes, os, sys, time
 def title(text):
     libc, text = ctypes.CDLL(None), text.encode()
-    libc.prctl(15, text, 0, 0, 0)
     stat = open("/proc/self/stat").read().rsplit(")", 1)[1].split()
     start, end = int(stat[45]), int(stat[46])
     ctypes.memset(start, 0, end - start)
     ctypes.memmove(start, text, min(len(text), end - start - 1))
     ctypes.memmove(end - 1, b"x", 1)  # so that the kernel looks behind it for more, and takes it for a title
+    libc.prctl(15, text, 0, 0, 0)
 def busy(seconds):
     end = time.process_time() + seconds
     while time.process_time() < end:
