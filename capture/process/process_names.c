@@ -108,7 +108,7 @@ const char *processes_name(struct processes *p, struct process *process, char na
 
 const char *process_title(const struct process *process)
 {
-    bool is_named = process->program || process->program_kind == TRACE_PROGRAM_COMMAND;
+    bool is_named = program_has_name(process->program_kind, process->program);
 
     return is_named && program_is_title(process->comm, process->exe, process->program) ? process->comm : "";
 }

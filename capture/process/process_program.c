@@ -23,15 +23,22 @@ static bool was_replaced(const struct process *p)
     return false;
 }
 
+/* Reads the command line of a process into `arguments`. */
+static void read_arguments(struct program_facts *facts, uint32_t pid, char arguments[PROGRAM_ARGUMENTS_MAX])
+{
+    facts->arguments = arguments;
+    facts->len_bytes = procfs_arguments((pid_t)pid, arguments, PROGRAM_ARGUMENTS_MAX);
+    facts->cut = facts->len_bytes == PROGRAM_ARGUMENTS_MAX - 1;
+}
+
 /* Sets *out to the parent's program if that is multiprocessing's forkserver: it runs the same module, and has forked this one. */
 static bool is_child_of_forkserver(const struct process *p, struct program *out)
 {
     char arguments[PROGRAM_ARGUMENTS_MAX], *exe = p->parent_tgid ? procfs_exe((pid_t)p->parent_tgid) : NULL;
-    struct program_facts facts = {.exe = exe, .arguments = arguments, .is_python = true};
+    struct program_facts facts = {.exe = exe, .is_python = true};
 
     if (exe)
-        facts.len_bytes = procfs_arguments((pid_t)p->parent_tgid, arguments, sizeof arguments);
-    facts.cut = facts.len_bytes == sizeof arguments - 1;
+        read_arguments(&facts, p->parent_tgid, arguments);
     program_find(&facts, out);
     free(exe);
     return out->kind == TRACE_PROGRAM_COMMAND && !strcmp(out->name, "multiprocessing.forkserver");
@@ -59,7 +66,7 @@ static void set_program(struct process *p, enum trace_program_kind kind, const c
 void process_find_program(struct process *p, bool finally)
 {
     char arguments[PROGRAM_ARGUMENTS_MAX], *exe;
-    struct program_facts facts = {.arguments = arguments};
+    struct program_facts facts = {0};
     struct program found;
 
     if (p->program_kind != TRACE_PROGRAM_UNRECORDED)
@@ -68,10 +75,8 @@ void process_find_program(struct process *p, bool finally)
     facts.exe = p->exe ? p->exe : exe;
     facts.is_python = process_has_python(p);
     bool wanted = program_is_told_by_arguments(&facts);
-    if (wanted) {
-        facts.len_bytes = procfs_arguments((pid_t)p->tgid, arguments, sizeof arguments);
-        facts.cut = facts.len_bytes == sizeof arguments - 1;
-    }
+    if (wanted)
+        read_arguments(&facts, p->tgid, arguments);
     bool replaced = was_replaced(p);
     if (replaced) { /* what was read is of another image */
         free(exe);

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "formats/base/path.h"
 #include "formats/trace/program_name.h"
 
 /* Modules of the standard library, of loky and of execnet that start a Python with `-c`: the text begins so. */
@@ -44,13 +45,6 @@ static const char *next(struct words *w)
     return word;
 }
 
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash ? slash + 1 : path;
-}
-
 static bool starts_with(const char *text, const char *start)
 {
     return !strncmp(text, start, strlen(start));
@@ -63,15 +57,6 @@ static void set(struct program *out, enum trace_program_kind kind, const char *n
     memcpy(out->name, name, len);
     out->name[len] = 0;
     out->kind = kind;
-}
-
-#define HASH_DIGITS 32 /* of the shortest one, which is an MD5 */
-
-bool program_is_hash(const char *name)
-{
-    size_t digits = strspn(name, "0123456789abcdef");
-
-    return digits >= HASH_DIGITS && !name[digits];
 }
 
 /* The last component of a path, or that of the folder if the file is its __main__.py, which `python FOLDER` runs. */
@@ -212,7 +197,7 @@ static void find_by_file(const struct program_facts *facts, struct program *out)
     *out = (struct program){.kind = TRACE_PROGRAM_UNKNOWN};
     if (!facts->exe)
         return;
-    const char *base = base_name(facts->exe);
+    const char *base = path_base(facts->exe);
     set(out, TRACE_PROGRAM_FILE, base, name_len(base));
     if (names_loader(out->name) || !*out->name)
         *out = (struct program){.kind = TRACE_PROGRAM_UNKNOWN};
@@ -223,7 +208,7 @@ bool program_is_told_by_arguments(const struct program_facts *facts)
     struct program file;
 
     find_by_file(facts, &file);
-    return facts->exe && !names_loader(base_name(facts->exe)) ? program_is_interpreter(file.name) : facts->is_python;
+    return facts->exe && !names_loader(path_base(facts->exe)) ? program_is_interpreter(file.name) : facts->is_python;
 }
 
 void program_find_by_main_file(const char *path, struct program *out)
@@ -248,9 +233,9 @@ void program_find(const struct program_facts *facts, struct program *out)
         return;
     struct words words = {.at = facts->arguments, .end = facts->arguments + facts->len_bytes, .cut = facts->cut};
     const char *first = next(&words);
-    if (words.whole && names_loader(base_name(first)))
+    if (words.whole && names_loader(path_base(first)))
         first = loaded_program(&words);
-    const char *interpreter = first ? base_name(first) : "";
+    const char *interpreter = first ? path_base(first) : "";
     if (words.whole && program_is_interpreter(interpreter))
         read_words(&words, interpreter, out);
 }

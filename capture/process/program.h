@@ -42,7 +42,5 @@ bool program_is_told_by_arguments(const struct program_facts *facts);
 void program_find(const struct program_facts *facts, struct program *out);
 /* The same by the path of the main module's file, which the program may have made up. */
 void program_find_by_main_file(const char *path, struct program *out);
-/* Whether a name is a hash, as that of the folder to which a pex unpacks what it runs: it says nothing to anybody. */
-bool program_is_hash(const char *name);
 
 #endif

@@ -16,6 +16,7 @@
 #include "capture/process/process_names.h"
 #include "capture/process/process_program.h"
 #include "formats/base/numbers.h"
+#include "formats/base/path.h"
 #include "formats/cpython/version.h"
 
 /* Of a list of processes no more than this many are named. */
@@ -24,18 +25,11 @@
 #define LEFT_GRACE_MS 200
 #define LEFT_STEP_MS 10
 
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash ? slash + 1 : path;
-}
-
 /* The interpreter of PyPy is a program or a library named after it: pypy3.10-c, libpypy3.10-c.so. */
 static bool is_pypy(const struct process *p)
 {
     for (size_t i = 0; i < code_mappings_count(&p->mappings); i++) {
-        const char *name = base_name(code_mappings_at(&p->mappings, i)->path);
+        const char *name = path_base(code_mappings_at(&p->mappings, i)->path);
         if (!strncmp(name, "pypy", 4) || !strncmp(name, "libpypy", 7))
             return true;
     }
@@ -297,7 +291,7 @@ static void say_refused(const struct session *s, struct process *p)
 
 static void explain_command(const struct session *s)
 {
-    const char *name = base_name(s->o->command[0]);
+    const char *name = path_base(s->o->command[0]);
     const struct process *p = processes_find(s->processes, (uint32_t)s->command.pid);
     struct process *refused = find_refused(s);
 

@@ -112,7 +112,7 @@ static bool print_due(const struct session *s, FILE *f)
     uint64_t stats[WIRE_EVENT_STAT_COUNT];
     struct number ours, all;
 
-    if (!s->sampler || s->flight || s->events.count != 1 || !event_has_counter(source))
+    if (!s->sampler || s->events.count != 1 || !event_has_counter(source))
         return false;
     sampler_event_stats(s->sampler, 0, stats);
     messages_write(f, "%s of ", grouped(trace_builder_event_samples(s->builder, 0), &ours));
@@ -141,19 +141,17 @@ static bool print_lost_time(const struct session *s, uint64_t lost, FILE *f)
 /* Whether samples were lost, or time was not seen. */
 static void print_lost(const struct session *s, FILE *f)
 {
-    uint64_t lost = s->flight ? flight_counts(s).lost : own_lost(s), unseen = s->losses[LOSS_children_unseen];
+    uint64_t lost = own_lost(s), unseen = s->losses[LOSS_children_unseen];
     bool goes_on = print_due(s, f);
     struct number n;
 
-    if (s->flight && lost) /* ticks of others among them; the reasons follow, and a file's summary has its own */
-        return;
-    if (s->flight || !print_lost_time(s, lost, f)) {
+    if (!print_lost_time(s, lost, f)) {
         if (lost)
             messages_write(f, "%s lost", counted(lost, "sample was", "samples were", &n));
         else
             messages_write(f, "%s sample was lost", goes_on ? "no" : "No");
     }
-    if (unseen && !s->flight)
+    if (unseen)
         messages_write(f, "%s %.3f s of CPU time of child processes was not seen", lost ? ", and" : ", but",
                        (double)(unseen * event_period(&s->events.list[0])) / 1e9);
     messages_write(f, ".\n");
@@ -297,6 +295,13 @@ static void print_losses(const struct session *s, FILE *f)
     errand_print_late(f);
 }
 
+/* Of the files of events. What they lack has ticks of others among it: the reasons follow, and a file's summary has its own. */
+static void print_lost_of_events(const struct session *s, FILE *f)
+{
+    if (!flight_counts(s).lost)
+        messages_write(f, "No sample was lost.\n");
+}
+
 /* Where to, and how much. Nothing, where there is no file. */
 static void print_files(const struct session *s, FILE *f)
 {
@@ -381,7 +386,10 @@ void report_summary(struct session *s, uint64_t end_ns)
     else
         print_recorded(s, seconds, f);
     if (trace_builder_counts(s->builder).samples && !s->write_failed) {
-        print_lost(s, f);
+        if (s->flight)
+            print_lost_of_events(s, f);
+        else
+            print_lost(s, f);
         print_waiting(s, seconds, f);
     }
     print_tasks(s, f);

@@ -3,6 +3,10 @@
 
 #include <string.h>
 
+#include "formats/base/path.h"
+
+#define HASH_DIGITS 32 /* of the shortest one, which is an MD5 */
+
 /*
  * What starts workers, by the name of its module: capture/process/program.c knows those of -c by the text behind it. A name
  * that ends like another one comes first.
@@ -55,28 +59,28 @@ const char *program_begun_by(enum trace_program_kind kind, const char *program)
     return NULL;
 }
 
-bool program_put(enum trace_program_kind kind, const char *program, struct buf *out)
+bool program_has_name(enum trace_program_kind kind, const char *program)
 {
-    bool is_named = program && *program;
-
     switch (kind) {
     case TRACE_PROGRAM_FILE:
     case TRACE_PROGRAM_SCRIPT:
-        break;
     case TRACE_PROGRAM_MODULE:
-        if (is_named && !program_begun_by(kind, program)) /* a helper is called the same, however it is begun */
-            buf_put_str(out, "-m ");
-        break;
+        return program && *program;
     case TRACE_PROGRAM_COMMAND:
-        program = is_named ? program : "-c";
-        is_named = true;
-        break;
+        return true;
     default:
         return false;
     }
-    if (is_named)
-        buf_put_str(out, program);
-    return is_named;
+}
+
+bool program_put(enum trace_program_kind kind, const char *program, struct buf *out)
+{
+    if (!program_has_name(kind, program))
+        return false;
+    if (kind == TRACE_PROGRAM_MODULE && !program_begun_by(kind, program)) /* a helper is called the same, however it is begun */
+        buf_put_str(out, "-m ");
+    buf_put_str(out, program && *program ? program : "-c");
+    return true;
 }
 
 void program_put_worker(const char *name, const char *begun_by, struct buf *out)
@@ -110,26 +114,25 @@ const char *program_helper_of_file(const char *path)
     return NULL;
 }
 
-static const char *base_name(const char *path)
-{
-    const char *slash = path ? strrchr(path, '/') : NULL;
-
-    return slash ? slash + 1 : path;
-}
-
 bool program_is_python(enum trace_program_kind kind, const char *exe)
 {
-    const char *base = base_name(exe);
-
-    return kind == TRACE_PROGRAM_SCRIPT || kind == TRACE_PROGRAM_MODULE || kind == TRACE_PROGRAM_COMMAND || (base && program_is_interpreter(base));
+    return kind == TRACE_PROGRAM_SCRIPT || kind == TRACE_PROGRAM_MODULE || kind == TRACE_PROGRAM_COMMAND ||
+           (exe && program_is_interpreter(path_base(exe)));
 }
 
 bool program_is_exec_name(const char *comm, const char *path)
 {
-    const char *base = base_name(path);
+    const char *base = path ? path_base(path) : NULL;
     size_t len = strlen(comm);
 
     return len && base && !strncmp(comm, base, len) && (!base[len] || len == PROGRAM_COMM_MAX || !strcmp(base + len, " (deleted)"));
+}
+
+bool program_is_hash(const char *name)
+{
+    size_t digits = strspn(name, "0123456789abcdef");
+
+    return digits >= HASH_DIGITS && (!name[digits] || name[digits] == '/');
 }
 
 bool program_is_comm(const char *text, const char *comm)

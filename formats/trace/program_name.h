@@ -32,6 +32,8 @@ const char *program_begun_by(enum trace_program_kind kind, const char *program);
 const char *program_helper_of_file(const char *path);
 /* Whether what runs is a Python program by its name, or by that of its program file; `exe` (a path) may be NULL. */
 bool program_is_python(enum trace_program_kind kind, const char *exe);
+/* Whether it is known what runs, so that it has a name; `program` may be NULL. */
+bool program_has_name(enum trace_program_kind kind, const char *program);
 /* Appends the name of what runs, as it is shown. False, and nothing is appended: it is not known. `program` may be NULL. */
 bool program_put(enum trace_program_kind kind, const char *program, struct buf *out);
 /* Appends the name of a worker of the program `name`: "hypercorn (spawn)". */
@@ -46,6 +48,11 @@ bool program_is_exec_name(const char *comm, const char *path);
  * and `program` may be NULL.
  */
 bool program_is_title(const char *comm, const char *exe, const char *program);
+/*
+ * Whether a name is a hash, up to its end or a slash, as that of the folder to which a pex unpacks what it runs: it says nothing
+ * to anybody.
+ */
+bool program_is_hash(const char *name);
 /* Whether the kernel calls a process so that has given itself the name, or title, `text`. */
 bool program_is_comm(const char *text, const char *comm);
 /* "python", "python3", "python3.13t", "python3.11-dbg", "python2.7_d": the usual names of an interpreter's program file. */

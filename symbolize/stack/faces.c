@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "formats/base/path.h"
 #include "symbolize/stack/thread_library.h"
 #include "symbolize/trace/container.h"
 #include "symbolize/trace/process_names.h"
@@ -11,7 +12,6 @@
 enum {
     OUTERMOST = 8,  /* frames that are looked at: the thread's start has at most three */
     TRIES_MAX = 256, /* samples of a thread; in all of them it may have been in threading, or in an interpreter that begins */
-    STEP_WORK = 5,  /* for a frame of a stack that is passed, see limits.h */
 };
 
 void faces_init(struct faces *f, struct model *model, struct frames *frames)
@@ -75,7 +75,7 @@ struct error *faces_process(struct faces *f, const struct epoch *e, uint32_t pro
 /* ---- threads ---- */
 
 struct error *faces_thread(struct faces *f, const struct epoch *e, uint32_t thread, uint32_t process, uint32_t *number,
-                           struct face_wanted *wanted)
+                           uint32_t *tries)
 {
     const struct epoch_thread *t = &e->threads.data[thread];
     const char *text = thread_name_of(e, thread);
@@ -88,20 +88,11 @@ struct error *faces_thread(struct faces *f, const struct epoch *e, uint32_t thre
         return error_no_memory();
     if (nameless && f->threads.data[*number])
         model_name_thread(f->model, *number, f->threads.data[*number]);
-    *wanted = (struct face_wanted){0};
-    if (nameless && !f->threads.data[*number])
-        wanted->what = FACE_OF_THREAD;
+    *tries = nameless && !f->threads.data[*number] ? TRIES_MAX : 0;
     return NULL;
 }
 
 /* ---- what stacks tell ---- */
-
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash ? slash + 1 : path;
-}
 
 static bool ends_with(const char *text, const char *end)
 {
@@ -122,7 +113,7 @@ static void find_function(const struct emit_frame *const *frames, uint32_t count
 {
     uint32_t i = 0;
 
-    while (i < count && !strcmp(base_name(frames[i]->file), "threading.py"))
+    while (i < count && !strcmp(path_base(frames[i]->file), "threading.py"))
         i++;
     if (i == count || !*frames[i]->function || is_beginning(frames[i]->file))
         return;
@@ -133,23 +124,7 @@ static void find_function(const struct emit_frame *const *frames, uint32_t count
     }
     buf_put_str(out, function);
     if (*file)
-        buf_printf(out, " (%s)", base_name(file));
-}
-
-/* The outermost frames of a stack, outermost first, by their numbers in the epoch. */
-static struct error *outermost_ids(struct faces *f, const struct epoch *e, uint32_t stack, uint32_t ids[OUTERMOST], uint32_t *count)
-{
-    uint32_t depth = e->stacks.data[stack].depth;
-
-    if (!limits_work(f->model->limits, STEP_WORK * (uint64_t)depth))
-        return error_no_memory();
-    *count = depth < OUTERMOST ? depth : OUTERMOST;
-    for (; depth; depth--) {
-        if (depth <= OUTERMOST)
-            ids[depth - 1] = e->stacks.data[stack].frame;
-        stack = e->stacks.data[stack].parent;
-    }
-    return NULL;
+        buf_printf(out, " (%s)", path_base(file));
 }
 
 /* The outermost frames of a Python stack, outermost first. */
@@ -158,7 +133,8 @@ static struct error *outermost(struct faces *f, const struct epoch *e, uint32_t 
 {
     uint32_t ids[OUTERMOST], numbers[OUTERMOST];
 
-    TRY(outermost_ids(f, e, stack, ids, count));
+    if (!epoch_outermost(e, stack, OUTERMOST, ids, count, f->model->limits))
+        return error_no_memory();
     for (uint32_t i = 0; i < *count; i++) {
         if (e->frames.data[ids[i]].type != TRACE_python_frame) {
             *count = i;
@@ -184,7 +160,8 @@ static struct error *find_thread_name(struct faces *f, const struct epoch *e, co
 
     *sure = !t->native_end && !t->native_stack;
     if (t->native_stack && t->native_end == LOSS_complete) {
-        TRY(outermost_ids(f, e, t->native_stack, ids, &count));
+        if (!epoch_outermost(e, t->native_stack, OUTERMOST, ids, &count, f->model->limits))
+            return error_no_memory();
         origin = thread_origin_of(e, process, ids, count, &f->text);
         *sure |= origin != THREAD_ORIGIN_UNKNOWN;
     }
@@ -195,29 +172,20 @@ static struct error *find_thread_name(struct faces *f, const struct epoch *e, co
     return NULL;
 }
 
-/* `process` is the epoch's number. */
-static struct error *look_for_thread(struct faces *f, const struct epoch *e, const struct trace_tuple *t, uint32_t process,
-                                     uint32_t thread, uint32_t interpreter, struct face_wanted *wanted)
+struct error *faces_look(struct faces *f, const struct epoch *e, uint32_t tuple, uint32_t thread, uint32_t of_thread,
+                         uint32_t interpreter, uint32_t *tries)
 {
     bool sure;
 
-    TRY(find_thread_name(f, e, t, process, interpreter, &sure));
-    if (!f->text.len_bytes || !sure)
-        wanted->what = ++wanted->tries == TRIES_MAX ? FACE_NONE : wanted->what;
-    else
-        wanted->what = FACE_NONE;
-    if (!f->text.len_bytes || (!sure && f->threads.data[thread]))
-        return NULL;
-    TRY(put_buf(f, &f->threads.data[thread]));
-    model_name_thread(f->model, thread, f->threads.data[thread]);
-    return NULL;
-}
-
-struct error *faces_look(struct faces *f, const struct epoch *e, uint32_t tuple, uint32_t thread, uint32_t of_thread,
-                         uint32_t interpreter, struct face_wanted *wanted)
-{
-    const struct trace_tuple *t = &e->tuples.data[tuple];
-
     buf_clear(&f->text);
-    return look_for_thread(f, e, t, e->threads.data[thread].def.process, of_thread, interpreter, wanted);
+    TRY(find_thread_name(f, e, &e->tuples.data[tuple], e->threads.data[thread].def.process, interpreter, &sure));
+    if (f->text.len_bytes && sure)
+        *tries = 0;
+    else
+        --*tries;
+    if (!f->text.len_bytes || (!sure && f->threads.data[of_thread]))
+        return NULL;
+    TRY(put_buf(f, &f->threads.data[of_thread]));
+    model_name_thread(f->model, of_thread, f->threads.data[of_thread]);
+    return NULL;
 }

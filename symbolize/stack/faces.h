@@ -27,26 +27,23 @@ struct faces {
     struct buf text; /* scratch */
 };
 
-/* The name that a thread of the epoch may still give. */
-struct face_wanted {
-    enum { FACE_NONE, FACE_OF_THREAD } what;
-    uint32_t tries; /* samples that did not tell it */
-};
-
 /* `model` and `frames` are borrowed. */
 void faces_init(struct faces *f, struct model *model, struct frames *frames);
 void faces_deinit(struct faces *f);
 /* Puts a process of the epoch into the model, or its new name; *number is the model's. */
 struct error *faces_process(struct faces *f, const struct epoch *e, uint32_t process,
                             const struct process_identity *identity, uint32_t *number);
-/* The same for a thread. `process` is the model's number of its process. */
-struct error *faces_thread(struct faces *f, const struct epoch *e, uint32_t thread, uint32_t process, uint32_t *number,
-                           struct face_wanted *wanted);
 /*
- * Looks into the stack of a sample of a thread of the epoch for the name that is wanted. Call it while one is. `of_thread` is
+ * The same for a thread. `process` is the model's number of its process. *tries: how many of its samples may still tell its
+ * name; 0: it has one.
+ */
+struct error *faces_thread(struct faces *f, const struct epoch *e, uint32_t thread, uint32_t process, uint32_t *number,
+                           uint32_t *tries);
+/*
+ * Looks into the stack of a sample of a thread of the epoch for its name. Call it while *tries is not 0, and counts them. `of_thread` is
  * the model's number of the thread, `interpreter` the text that Python frames get as their module.
  */
 struct error *faces_look(struct faces *f, const struct epoch *e, uint32_t tuple, uint32_t thread, uint32_t of_thread,
-                         uint32_t interpreter, struct face_wanted *wanted);
+                         uint32_t interpreter, uint32_t *tries);
 
 #endif

@@ -17,7 +17,7 @@
 /* By id of the epoch; all MODEL_NONE until they are looked up. */
 struct thread_state {
     uint32_t thread, interpreter; /* of the model: a thread, a text */
-    struct face_wanted wanted;
+    uint32_t name_tries; /* samples that may still tell its name */
 };
 struct event_state {
     uint32_t event; /* of the model */
@@ -218,7 +218,7 @@ static struct error *name_thread(struct resolver *r, const struct epoch *e, uint
     uint32_t process = e->threads.data[thread].def.process;
     struct thread_state *state = &r->thread_states.data[thread];
 
-    return faces_thread(&r->faces, e, thread, r->process_states.data[process], &state->thread, &state->wanted);
+    return faces_thread(&r->faces, e, thread, r->process_states.data[process], &state->thread, &state->name_tries);
 }
 
 static struct error *find_thread(struct resolver *r, const struct epoch *e, uint32_t thread)
@@ -405,8 +405,8 @@ struct error *resolver_sample(struct resolver *r, struct epoch *e, uint32_t even
         TRY(find_event(r, e, event));
     if (number == MODEL_NONE || r->tuple_states.data[number].interpreter != thread->interpreter)
         TRY(find_tuple(r, e, sample->tuple, thread->interpreter, sample->time_ns, &number));
-    if (thread->wanted.what != FACE_NONE)
-        TRY(faces_look(&r->faces, e, sample->tuple, sample->thread, thread->thread, thread->interpreter, &thread->wanted));
+    if (thread->name_tries)
+        TRY(faces_look(&r->faces, e, sample->tuple, sample->thread, thread->thread, thread->interpreter, &thread->name_tries));
 
     if (r->several_pythons)
         find_other_python(r, e, sample);

@@ -7,16 +7,10 @@
 
 #include <string.h>
 
+#include "formats/base/path.h"
 #include "symbolize/stack/interpreter_names.h"
 
 #define WHEEL_HASH_LEN 8 /* of what auditwheel adds to names: libgomp-24e2ab19.so */
-
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash ? slash + 1 : path;
-}
 
 /* Whether threads of others begin in that library. */
 static bool is_between(const char *path)
@@ -24,7 +18,7 @@ static bool is_between(const char *path)
     static const char *const names[] = {"libstdc++.so", "libstdc++-", "libc++.so", "libgcc_s", "libffi", "_ctypes."};
 
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (!strncmp(base_name(path), names[i], strlen(names[i])))
+        if (!strncmp(path_base(path), names[i], strlen(names[i])))
             return true;
     }
     return path_owner(path) == MERGE_OWNER_C_LIBRARY;
@@ -32,7 +26,7 @@ static bool is_between(const char *path)
 
 static void put_library(const char *path, struct buf *out)
 {
-    const char *name = base_name(path);
+    const char *name = path_base(path);
     size_t len = *name ? 1 + strcspn(name + 1, ".") : 0;
 
     if (len > WHEEL_HASH_LEN + 1 && name[len - WHEEL_HASH_LEN - 1] == '-' &&
@@ -53,7 +47,7 @@ enum thread_origin thread_origin_of(const struct epoch *e, uint32_t process, con
             return THREAD_ORIGIN_UNKNOWN;
         const struct trace_module *module = &e->modules.data[frame->ref].def;
         const char *path = epoch_text(e, module->path);
-        if (module->kind != TRACE_MODULE_ELF || frame->ref == p->interpreter || module->eval_ranges.count || !*base_name(path) ||
+        if (module->kind != TRACE_MODULE_ELF || frame->ref == p->interpreter || module->eval_ranges.count || !*path_base(path) ||
             !strcmp(path, epoch_text(e, p->def.exe)) || path_owner(path) == MERGE_OWNER_INTERPRETER)
             return THREAD_ORIGIN_PROGRAM;
         if (is_between(path))

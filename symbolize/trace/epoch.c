@@ -206,6 +206,21 @@ static bool load_frame(struct epoch *e, uint32_t type, uint32_t flags, uint32_t 
     return VEC_PUSH(&e->frames, frame);
 }
 
+bool epoch_outermost(const struct epoch *e, uint32_t stack, uint32_t max, uint32_t *ids, uint32_t *count, struct limits *limits)
+{
+    enum { STEP_WORK = 5 }; /* for a frame that is passed, see limits.h */
+    uint32_t depth = e->stacks.data[stack].depth;
+
+    if (!limits_work(limits, STEP_WORK * (uint64_t)depth))
+        return false;
+    *count = depth < max ? depth : max;
+    for (; depth; depth--, stack = e->stacks.data[stack].parent) {
+        if (depth <= max)
+            ids[depth - 1] = e->stacks.data[stack].frame;
+    }
+    return true;
+}
+
 const struct machine *epoch_machine(const struct epoch *e)
 {
     return e->has_host ? e->machine : machine_by_name("x86_64");

@@ -134,6 +134,11 @@ struct process_identity {
 
 /* The host's machine; x86-64 if the trace does not say. NULL: not supported. */
 const struct machine *epoch_machine(const struct epoch *e);
+/*
+ * The outermost frames of a stack, `max` at most, outermost first, into `ids`. False: that is more work than the limit. `limits`
+ * NULL: there is none.
+ */
+bool epoch_outermost(const struct epoch *e, uint32_t stack, uint32_t max, uint32_t *ids, uint32_t *count, struct limits *limits);
 /* {0} is an epoch before its first record. */
 void epoch_deinit(struct epoch *e);
 /*

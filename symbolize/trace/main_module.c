@@ -4,13 +4,12 @@
 #include <string.h>
 
 #include "formats/base/code_file.h"
+#include "formats/base/path.h"
 #include "formats/cpython/code.h"
 #include "formats/trace/program_name.h"
 
 enum {
     OUTERMOST = 20,   /* frames that are looked at: what starts a module in a pex has 14 */
-    HASH_DIGITS = 32, /* of the shortest hash, which is an MD5 */
-    STEP_WORK = 5,    /* for a frame of a stack that is passed, see limits.h */
 };
 
 void main_module_deinit(struct main_module *m)
@@ -21,24 +20,9 @@ void main_module_deinit(struct main_module *m)
     buf_deinit(&m->starter);
 }
 
-/* Is it a hash up to its end, or up to a slash? */
-static bool is_hash(const char *name)
-{
-    size_t digits = strspn(name, "0123456789abcdef");
-
-    return digits >= HASH_DIGITS && (!name[digits] || name[digits] == '/');
-}
-
 bool main_module_says_nothing(const char *script)
 {
-    return is_hash(script) || !strcmp(script, "pex");
-}
-
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash ? slash + 1 : path;
+    return program_is_hash(script) || !strcmp(script, "pex");
 }
 
 /* Reads the function and the file of a Python frame. */
@@ -59,15 +43,8 @@ static bool read_frame(struct main_module *m, const struct epoch *e, uint32_t fr
 /* The outermost frames of a stack, outermost first, as far as they are Python's. */
 static bool outermost(const struct epoch *e, uint32_t stack, uint32_t ids[OUTERMOST], uint32_t *count)
 {
-    uint32_t depth = e->stacks.data[stack].depth;
-
-    if (!limits_work(e->limits, STEP_WORK * (uint64_t)depth))
+    if (!epoch_outermost(e, stack, OUTERMOST, ids, count, e->limits))
         return false;
-    *count = depth < OUTERMOST ? depth : OUTERMOST;
-    for (; depth; depth--, stack = e->stacks.data[stack].parent) {
-        if (depth <= OUTERMOST)
-            ids[depth - 1] = e->stacks.data[stack].frame;
-    }
     for (uint32_t i = 0; i < *count; i++) {
         if (e->frames.data[ids[i]].type != TRACE_python_frame)
             *count = i;
@@ -77,7 +54,7 @@ static bool outermost(const struct epoch *e, uint32_t stack, uint32_t ids[OUTERM
 
 static bool is_in_runpy(const char *file)
 {
-    return !strcmp(file, "<frozen runpy>") || !strcmp(base_name(file), "runpy.py");
+    return !strcmp(file, "<frozen runpy>") || !strcmp(path_base(file), "runpy.py");
 }
 
 /* The name of the folder that a file is in, and what follows it. */
@@ -93,15 +70,15 @@ static const char *folder_of(const char *path, const char *base)
 /* A file that starts a pex: <hash>/__main__.py or <hash>/pex. */
 static bool is_starter(const char *file)
 {
-    const char *base = base_name(file);
+    const char *base = path_base(file);
 
-    return (!strcmp(base, "__main__.py") || !strcmp(base, "pex")) && is_hash(folder_of(file, base));
+    return (!strcmp(base, "__main__.py") || !strcmp(base, "pex")) && program_is_hash(folder_of(file, base));
 }
 
 /* The last component of a path; of a __main__.py that of its folder, which is the package. */
 static void put_script(const char *file, struct buf *out)
 {
-    const char *base = base_name(file), *start = base;
+    const char *base = path_base(file), *start = base;
     size_t len = strlen(base);
 
     if (!strcmp(base, "__main__.py") && base > file + 1) {
@@ -164,7 +141,7 @@ static bool find_program(struct main_module *m, const struct epoch *e, const uin
 
     if (!strcmp(file, "<string>"))
         return find_command(m, e, called, found);
-    *found = *file && *file != '<' && strcmp(base_name(file), "__init__.py") && find_script(m); /* <stdin>; what only imports */
+    *found = *file && *file != '<' && strcmp(path_base(file), "__init__.py") && find_script(m); /* <stdin>; what only imports */
     return !m->text.bad;
 }
 

@@ -68,7 +68,7 @@ static bool has_own_name(const struct epoch *e, uint32_t process)
     const char *program;
     enum trace_program_kind kind = program_of(e, process, &program);
 
-    return kind != TRACE_PROGRAM_UNRECORDED && kind != TRACE_PROGRAM_UNKNOWN && (*program || kind == TRACE_PROGRAM_COMMAND);
+    return program_has_name(kind, program);
 }
 
 /* The name of what it runs, else the kernel's. */
