@@ -74,9 +74,9 @@ SAN :=
 endif
 OBJ := $(OUT)/obj
 
-# Warnings are errors with WERROR=1 alone: another compiler has other ones.
+# Warnings are errors with WERROR=1 alone: another compiler has other ones. A function that no header declares always is one.
 ERROR    := $(if $(filter 1,$(WERROR)),-Werror)
-WARN     := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wno-missing-field-initializers $(ERROR)
+WARN     := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Werror=implicit-function-declaration -Wno-missing-field-initializers $(ERROR)
 # What the user gives comes last.
 ALL_CFLAGS = -std=gnu17 -D_GNU_SOURCE -DTOOL_VERSION='"$(VERSION)"' -I. -I$(OBJ) $(WARN) $(PATH_MAP) $(LIBRARY_CFLAGS) $(SAN) $(CPPFLAGS) $(CFLAGS)
 # Paths of the checkout stay out of debug information: the same source gives the same bytes anywhere.

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "capture/process/program.h"
+#include "formats/trace/program_name.h"
 
 #define PYTHON "/usr/bin/python3.11"
 #define LOADER "/lib/ld-linux-x86-64.so.2"
