@@ -91,21 +91,6 @@ LIBRARY_CFLAGS   := $(call pkg_config,--cflags $(LIBRARIES_CAPTURE) $(LIBRARIES_
 LDLIBS_CAPTURE   := $(call pkg_config,--libs $(LIBRARIES_CAPTURE)) -lpthread
 LDLIBS_SYMBOLIZE := $(call pkg_config,--libs $(LIBRARIES_SYMBOLIZE)) -liberty -lm -lpthread
 
-# The programs load libarchive, libcurl and libdebuginfod when they are needed. STATIC=1 links those and all others statically: from
-# Debian's packages, but for the last two, which are built from its sources. Of libarchive's formats and filters few are used, but its
-# tables name all of them; those that need yet more libraries stay out, and with them most of what pkg-config would say of it.
-# Debian's static libunwind is no code for a PIE.
-ifeq ($(STATIC),1)
-STATIC_LIB := $(OUT)/static/lib/libdebuginfod.a
-STATIC_CAPTURE := $(OBJ)/static/capture/archive/libarchive.o
-STATIC_SYMBOLIZE := $(OBJ)/static/symbolize/binary/debuginfod.o $(OBJ)/static/symbolize/push/curl_library.o
-LINK_CAPTURE := -static-pie $(foreach f,7zip iso9660 mtree mtree_classic xar zip,-Wl,--defsym=archive_write_set_format_$f=abort)
-LINK_SYMBOLIZE := -static -no-pie -Wl,--defsym=archive_read_support_filter_lz4=abort -L$(OUT)/static/lib
-LDLIBS_CAPTURE := -larchive $(call pkg_config,--static --libs $(LIBRARIES_CAPTURE)) -lpthread -llzma -lbz2
-LDLIBS_SYMBOLIZE := -ldebuginfod -lcurl -lssl -lcrypto -lcares -larchive -lunwind-generic -lunwind \
-	$(call pkg_config,--static --libs libdw libelf jansson ncursesw libzstd liblzma zlib) -lbz2 -liberty -lm -lpthread
-endif
-
 .DELETE_ON_ERROR:
 .SECONDARY:
 .DEFAULT_GOAL := all
@@ -129,24 +114,15 @@ SKELETON_USERS := $(shell grep -rl --include='*.c' '^.include "bpf/sampler.skel.
 obj = $(1:%.c=$(OBJ)/%.o)
 
 .PHONY: all
-all: $(OUT)/pycap $(OUT)/pysym ## build/pycap and build/pysym; V=1 shows commands, SANITIZE=1 builds into build/asan, STATIC=1 programs without libraries
+all: $(OUT)/pycap $(OUT)/pysym ## build/pycap and build/pysym; V=1 shows commands, SANITIZE=1 builds into build/asan
 
-$(OUT)/pycap: $(OBJ)/capture/main.o $(STATIC_CAPTURE) $(CAPTURE_LIB) $(FORMATS_LIB) $(OBJ)/pycap.link
+$(OUT)/pycap: $(OBJ)/capture/main.o $(CAPTURE_LIB) $(FORMATS_LIB)
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(ALL_CFLAGS) $(LINK_CAPTURE) $(LDFLAGS) -o $@ $(filter-out %.link,$^) $(LDLIBS_CAPTURE)
+	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS_CAPTURE)
 
-# How they are linked; newer than the program when that has changed.
-$(OBJ)/pycap.link: LINKED := $(LINK_CAPTURE) $(LDFLAGS) $(LDLIBS_CAPTURE)
-$(OBJ)/pysym.link: LINKED := $(LINK_SYMBOLIZE) $(LDFLAGS) $(LDLIBS_SYMBOLIZE)
-$(OBJ)/%.link: FORCE
-	@mkdir -p $(@D)
-	@echo '$(LINKED)' | cmp -s - $@ || echo '$(LINKED)' >$@
-.PHONY: FORCE
-FORCE:
-
-$(OUT)/pysym: $(OBJ)/symbolize/main.o $(STATIC_SYMBOLIZE) $(SYMBOLIZE_LIB) $(FORMATS_LIB) $(OBJ)/pysym.link
+$(OUT)/pysym: $(OBJ)/symbolize/main.o $(SYMBOLIZE_LIB) $(FORMATS_LIB)
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(ALL_CFLAGS) $(LINK_SYMBOLIZE) $(LDFLAGS) -o $@ $(filter-out %.link,$^) $(LDLIBS_SYMBOLIZE)
+	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS_SYMBOLIZE)
 
 $(FORMATS_LIB): $(call obj,$(FORMATS_SRC))
 $(CAPTURE_LIB): $(call obj,$(CAPTURE_SRC))
@@ -159,17 +135,6 @@ $(OBJ)/%.o: %.c | $(OUT)/.needs-build
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
-
-$(STATIC_CAPTURE) $(STATIC_SYMBOLIZE): $(OBJ)/static/%.o: %.c | $(OUT)/.needs-build
-	@mkdir -p $(@D)
-	$(call say,CC,$<)
-	$(Q)$(CC) -DLIBRARIES_LINKED -I$(OUT)/static/include $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
-
-ifeq ($(STATIC),1)
-$(STATIC_SYMBOLIZE): | $(STATIC_LIB)
-$(STATIC_LIB): docs/build/static-libraries.sh
-	$(Q)CC="$(CC)" sh docs/build/static-libraries.sh $(OUT)/static
-endif
 
 $(call obj,$(SKELETON_USERS)): | $(SKELETON)
 
@@ -237,6 +202,7 @@ DEB_TEST  := libcmocka-dev python3 python3-pytest python3-pytest-xdist python3-p
 # 164 MB to fetch, 560 MB installed, a minute. Where it cannot be had, the tests of the page are skipped.
 DEB_BROWSER := chromium-headless-shell
 DEB_DEB   := dpkg-dev debhelper xz-utils
+DEB_STATIC := libssl-dev libc-ares-dev dpkg-dev make python3
 DEB_FUZZ  := libclang-rt-14-dev python3
 DEB_DEMO  := python3 python3-dev
 DEB_BENCH := python3 python3-venv linux-perf
@@ -245,8 +211,9 @@ INSTALLING_demo  := demo
 INSTALLING_bench := bench bench-quick
 INSTALLING_fuzz  := fuzz fuzz-long fuzz-run
 INSTALLING_deb   := deb
-INSTALLED := $(foreach k,test demo bench fuzz deb,$(if $(filter $(INSTALLING_$k),$(MAKECMDGOALS)),build/.deps-$k))
-$(foreach k,test demo bench fuzz deb,$(INSTALLING_$k)): | $(INSTALLED)
+INSTALLING_static := static tarball wheel rpm image
+INSTALLED := $(foreach k,test demo bench fuzz deb static,$(if $(filter $(INSTALLING_$k),$(MAKECMDGOALS)),build/.deps-$k))
+$(foreach k,test demo bench fuzz deb static,$(INSTALLING_$k)): | $(INSTALLED)
 # Once they are there make reads this file again, which asks programs such as pkg-config; but for make -n, which would install.
 ifeq ($(findstring n,$(firstword -$(MAKEFLAGS))),)
 include $(INSTALLED)
@@ -260,10 +227,11 @@ WILL_test  := builds for a minute, and tests: make check for 6 minutes
 WILL_fuzz  := builds for a minute, and fuzzes for a minute or as long as FUZZ_SECONDS says
 WILL_bench := builds for half a minute, and measures: make bench for 40 minutes
 WILL_deb   := builds for a minute and a half
+WILL_static := builds for two minutes
 build/.deps-%: Makefile docs/build/deps.sh
 	@mkdir -p build
 	$(Q)echo "Installs those of Debian's packages that are missing$(if $(WILL_$*),; on two CPUs it then $(WILL_$*))."
-	$(Q)sh docs/build/deps.sh $(DEB_BUILD) $(if $(filter test,$*),$(DEB_TEST)) $(if $(filter demo,$*),$(DEB_DEMO)) $(if $(filter bench,$*),$(DEB_BENCH)) $(if $(filter fuzz,$*),$(DEB_FUZZ)) $(if $(filter deb,$*),$(DEB_DEB))
+	$(Q)sh docs/build/deps.sh $(DEB_BUILD) $(if $(filter test,$*),$(DEB_TEST)) $(if $(filter demo,$*),$(DEB_DEMO)) $(if $(filter bench,$*),$(DEB_BENCH)) $(if $(filter fuzz,$*),$(DEB_FUZZ)) $(if $(filter deb,$*),$(DEB_DEB)) $(if $(filter static,$*),$(DEB_STATIC))
 	$(Q)$(if $(filter test,$*),sh docs/build/deps.sh $(DEB_BROWSER) || echo "  Tests of the page will be skipped.")
 	$(Q)touch $@
 $(OUT)/.needs-%: docs/build/needs.sh | $(INSTALLED)
@@ -424,8 +392,9 @@ unitdir ?= $(prefix)/lib/systemd/system
 # What names installed files names them where they are.
 installed = sed -e 's,/usr/bin/\(py[cs]\),$(prefix)/bin/\1,g' -e 's,/usr/share/doc/pycap,$(docdir),g' $(1) | install -D -m 644 /dev/stdin "$(DESTDIR)$(2)"
 DOCUMENTS := $(wildcard docs/*.md docs/fleet/* docs/grafana/* docs/kubernetes/*)
-install: all $(MAN) ## install to $(DESTDIR)$(prefix): programs, manual pages, documents, units of systemd; enables nothing
-	$(Q)install -D -m 755 -t "$(DESTDIR)$(prefix)/bin" $(OUT)/pycap $(OUT)/pysym
+PROGRAMS  := $(OUT)/pycap $(OUT)/pysym
+install: $(PROGRAMS) $(MAN) ## install to $(DESTDIR)$(prefix): programs, manual pages, documents, units of systemd; enables nothing
+	$(Q)install -D -m 755 -t "$(DESTDIR)$(prefix)/bin" $(PROGRAMS)
 	$(Q)for page in $(MAN); do $(call installed,$$page,$(prefix)/share/man/man1/$${page##*/}) || exit; done
 	$(Q)for name in pycap pysym; do install -D -m 644 docs/completion/pycap.bash "$(DESTDIR)$(prefix)/share/bash-completion/completions/$$name" || exit; done
 	$(Q)for unit in docs/systemd/*.service; do $(call installed,$$unit,$(unitdir)/$${unit##*/}) || exit; done
@@ -435,9 +404,53 @@ install: all $(MAN) ## install to $(DESTDIR)$(prefix): programs, manual pages, d
 	$(Q)install -m 644 -t "$(DESTDIR)$(docdir)" LICENSE LICENSE-Apache-2.0 LICENSE-GPL-2.0 CHANGES
 deb: | $(OUT)/.needs-build ## Debian packages: build/pycap_$(VERSION)-1_MACHINE.deb, build/pysym_$(VERSION)-1_MACHINE.deb and their source
 	$(Q)sh docs/debian/build.sh $(VERSION)
+
+# ---- programs without libraries ----
+# The programs load libarchive, libcurl and libdebuginfod when they are needed. Here those and all others are linked: from Debian's
+# packages, but for the last two, which are built from its sources. Of libarchive's formats and filters few are used, but its tables
+# name all of them; those that need yet more libraries stay out, and with them most of what pkg-config would say of it. Debian's
+# static libunwind is no code for a PIE. The maps say what was linked, for the list of components (docs/build/components.py).
+STATIC := $(OUT)/static
+STATIC_CAPTURE   := $(STATIC)/obj/capture/archive/libarchive.o
+STATIC_SYMBOLIZE := $(STATIC)/obj/symbolize/binary/debuginfod.o $(STATIC)/obj/symbolize/push/curl_library.o
+.PHONY: static
+static: $(STATIC)/bin/pycap $(STATIC)/bin/pysym ## the two programs without libraries, for any Linux: build/static/bin
+$(STATIC)/bin/pycap: LINK := -static-pie $(foreach f,7zip iso9660 mtree mtree_classic xar zip,-Wl,--defsym=archive_write_set_format_$f=abort)
+$(STATIC)/bin/pycap: LIBS = -larchive $(call pkg_config,--static --libs $(LIBRARIES_CAPTURE)) -lpthread -llzma -lbz2
+$(STATIC)/bin/pycap: $(OBJ)/capture/main.o $(STATIC_CAPTURE) $(CAPTURE_LIB) $(FORMATS_LIB)
+$(STATIC)/bin/pysym: LINK := -static -no-pie -Wl,--defsym=archive_read_support_filter_lz4=abort -L$(STATIC)/lib
+$(STATIC)/bin/pysym: LIBS = -ldebuginfod -lcurl -lssl -lcrypto -lcares -larchive -lunwind-generic -lunwind \
+	$(call pkg_config,--static --libs libdw libelf jansson ncursesw libzstd liblzma zlib) -lbz2 -liberty -lm -lpthread
+$(STATIC)/bin/pysym: $(OBJ)/symbolize/main.o $(STATIC_SYMBOLIZE) $(SYMBOLIZE_LIB) $(FORMATS_LIB)
+$(STATIC)/bin/%: Makefile
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_CFLAGS) $(LINK) -s -Wl,--no-warnings -Wl,-Map=$@.map $(LDFLAGS) -o $@ $(filter %.o %.a,$^) $(LIBS)
+
+$(STATIC_CAPTURE) $(STATIC_SYMBOLIZE): $(STATIC)/obj/%.o: %.c | $(OUT)/.needs-build
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CC) -DLIBRARIES_LINKED -I$(STATIC)/include $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+$(STATIC_SYMBOLIZE) $(STATIC)/bin/pysym: $(STATIC)/.libraries
+$(STATIC)/.libraries: docs/build/static-libraries.sh
+	$(Q)CC="$(CC)" sh docs/build/static-libraries.sh $(STATIC) && touch $@
+
+# What the packages hold, below $(STATIC)/usr: as make install lays it out, with what is inside the programs.
+export SOURCE_DATE_EPOCH ?= $(shell date -d "$$(sed -n 's/^ -- .*>  //p' docs/debian/changelog | head -n 1)" +%s)
+.PHONY: package-tree tarball wheel rpm image
+package-tree: static
+	$(Q)rm -rf $(STATIC)/usr
+	$(Q)$(MAKE) --no-print-directory install PROGRAMS="$(STATIC)/bin/pycap $(STATIC)/bin/pysym" DESTDIR=$(STATIC) prefix=/usr
+	$(Q)$(PYTHON) docs/build/components.py $(VERSION) $(STATIC) $(STATIC)/usr/share/doc/pycap
+tarball: package-tree ## build/pycap-$(VERSION)-linux-MACHINE.tar.gz, with an install script
+	$(Q)sh docs/build/tarball.sh $(VERSION) $(MACHINE) $(STATIC)/usr $(OUT)
+wheel: package-tree ## what pip installs: build/pycap_profiler-$(VERSION)-*.whl
+	$(Q)$(PYTHON) docs/build/wheel.py $(VERSION) $(MACHINE) $(STATIC)/usr $(OUT)
+rpm: package-tree ## build/pycap-$(VERSION)-1.MACHINE.rpm, build/pysym-$(VERSION)-1.MACHINE.rpm
+	$(Q)sh docs/build/rpm.sh $(VERSION) $(STATIC)/usr $(OUT)
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 clean: ## remove all that was built
 	$(Q)rm -rf build
 
--include $(shell find $(OBJ) -name '*.d' 2>/dev/null)
+-include $(shell find $(OBJ) $(STATIC)/obj -name '*.d' 2>/dev/null)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Fetches Debian's CPythons, each into a root tree of its own in the cache (another libc, another layout), and
 # prints a line for each: NAME VERSION ROOT COMMAND. Recording COMMAND records it as in a container.
-# usage: interpreters.sh [SUITE...]    bullseye (3.9), trixie (3.13), sid (3.14 and 3.15); all without a name
+# usage: interpreters.sh [SUITE...]    bullseye (3.9), trixie (3.13), sid (3.14 and 3.15), which are all without a name; bookworm (3.11)
 # A tree that can't be made gives "SKIPPED NAME: reason" in place of its lines. A tree also has the header of CPython's
 # table of offsets, from 3.13 on.
 # Exit: 0, 1 failed, 2 usage, 77 none can be had here.
@@ -16,7 +16,7 @@ root_trees_or_skip
 offsets_header() { # SUITE VERSION ROOT
     local header=usr/include/python$2/internal/pycore_debug_offsets.h dir status=0
     case $2 in
-    3.9) return ;;
+    3.9 | 3.11) return ;;
     3.13) header=usr/include/python$2/internal/pycore_runtime.h ;;
     esac
     [ ! -e "$3/$header" ] || return 0
@@ -31,9 +31,10 @@ failed=0 made=0
 for suite; do
     case $suite in
     bullseye) versions=3.9 ;;
+    bookworm) versions=3.11 ;;
     trixie) versions=3.13 ;;
     sid) versions="3.14 3.15" ;;
-    *) say "unknown suite $suite: bullseye, trixie or sid"; exit 2 ;;
+    *) say "unknown suite $suite: bullseye, bookworm, trixie or sid"; exit 2 ;;
     esac
     packages=
     for version in $versions; do

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Links pycap and pysym statically and runs them in a root that holds nothing else. Both are linked as always afterwards.
+# Runs the programs without libraries in a root that holds nothing else, and compares what they show with what those with libraries do.
 # usage: static.sh      as root
 # Exit: 0, 1 failed, 77 cannot run here.
 set -euo pipefail
@@ -9,26 +9,17 @@ cd "$(dirname "$0")/.."
 
 [ "$(id -u)" = 0 ] || { echo "SKIP: a root of its own needs root" >&2; exit 77; }
 unset MAKEFLAGS MAKEOVERRIDES MFLAGS
-make all
+code=0
+tests/static-libraries.sh || code=$?
+[ $code != 77 ] || { echo "SKIP: the sources of its libraries cannot be had" >&2; exit 77; }
+make all static
 dir=$(mktemp -d)
-trap 'rm -rf "$dir"; make build/pycap build/pysym' EXIT
+trap 'rm -rf "$dir"' EXIT
 root=$dir/root
 mkdir -p "$root/proc" "$root/sys"
-cp build/pysym "$dir/pysym"
-make STATIC=1 build/pycap
-cp build/pycap "$root/pycap"
-programs=pycap
-code=0
-[ build/static/lib/libdebuginfod.a -nt docs/build/static-libraries.sh ] || sh docs/build/static-libraries.sh build/static || code=$?
-if [ $code = 77 ]; then
-    skipped "a static pysym: the sources of its libraries cannot be had"
-else
-    make STATIC=1 build/pysym
-    cp build/pysym "$root/pysym"
-    programs+=" pysym"
-fi
+cp build/static/bin/pycap build/static/bin/pysym "$root"
 
-for program in $programs; do
+for program in pycap pysym; do
     # shellcheck disable=SC2016
     expect "$program: no interpreter and no libraries" sh -c \
         '! readelf -lW "$0" | grep -q INTERP && ! readelf -dW "$0" | grep -q NEEDED' "$root/$program"
@@ -44,22 +35,20 @@ if [ -e "$root/trace.bin" ]; then
     done
 fi
 # All that pysym shows, to stores over TLS and from debuginfod, is what it shows with libraries.
-if [ -e "$root/pysym" ]; then
-    show() { # PYSYM FOLDER FORMAT TRACE: all that it writes, and says
-        rm -rf "$2" && mkdir "$2" && "$1" "$4" -f "$3" -o "$2/out" >"$2/said" 2>&1 || echo "$1 fails at $4"
-    }
-    for format in summary folded speedscope pprof html ndjson perf-script; do
-        for trace in testdata/traces/*.trace; do
-            show "$dir/pysym" "$dir/one" $format "$trace"
-            show "$root/pysym" "$dir/other" $format "$trace"
-            diff -rq "$dir/one" "$dir/other" | sed "s|^|$trace: |" || true
-        done >"$dir/differences"
-        # shellcheck disable=SC2016
-        expect "-f $format of testdata's traces" sh -c 'cat "$0"; [ ! -s "$0" ]' "$dir/differences"
-    done
-    make build/tools/make_trace build/tools/make_bomb build/tools/trace_bytes
-    expect "stores over TLS, debuginfod" env PYSYM="$root/pysym" MAKE_TRACE=build/tools/make_trace \
-        "${PYTHON:-/usr/bin/python3}" -m pytest -q -p no:cacheprovider tests/integration/test_push.py tests/integration/test_archive.py \
-        -k "tls or recordings or debuginfod"
-fi
+show() { # PYSYM FOLDER FORMAT TRACE: all that it writes, and says
+    rm -rf "$2" && mkdir "$2" && "$1" "$4" -f "$3" -o "$2/out" >"$2/said" 2>&1 || echo "$1 fails at $4"
+}
+for format in summary folded speedscope pprof html ndjson perf-script; do
+    for trace in testdata/traces/*.trace; do
+        show build/pysym "$dir/one" $format "$trace"
+        show "$root/pysym" "$dir/other" $format "$trace"
+        diff -rq "$dir/one" "$dir/other" | sed "s|^|$trace: |" || true
+    done >"$dir/differences"
+    # shellcheck disable=SC2016
+    expect "-f $format of testdata's traces" sh -c 'cat "$0"; [ ! -s "$0" ]' "$dir/differences"
+done
+make build/tools/make_trace build/tools/make_bomb build/tools/trace_bytes
+expect "stores over TLS, debuginfod" env PYSYM="$root/pysym" MAKE_TRACE=build/tools/make_trace \
+    "${PYTHON:-/usr/bin/python3}" -m pytest -q -p no:cacheprovider tests/integration/test_push.py tests/integration/test_archive.py \
+    -k "tls or recordings or debuginfod"
 report

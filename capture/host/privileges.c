@@ -54,13 +54,32 @@ static bool is_missing(const struct host *h, const struct privilege *p)
     return p->held != offsetof(struct host, cap_syslog) || !kernel_names_for_everybody(h);
 }
 
+/* How sudo is told of this program: it looks in the system's folders alone, so elsewhere, as in a venv, by its path. */
+static const char *name_for_sudo(char path[PATH_MAX])
+{
+    static const char *const folders[] = {"/usr/local/sbin/", "/usr/local/bin/", "/usr/sbin/", "/usr/bin/", "/sbin/", "/bin/"};
+    ssize_t len = readlink("/proc/self/exe", path, PATH_MAX - 1);
+    const char *name;
+
+    if (len <= 0 || path[0] != '/')
+        return "pycap";
+    path[len] = 0;
+    name = strrchr(path, '/') + 1;
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
+        if (!strncmp(path, folders[i], (size_t)(name - path)) && !folders[i][name - path])
+            return name;
+    return path;
+}
+
 struct error *privileges_check(const struct host *h)
 {
+    char path[PATH_MAX];
+
     if (h->cap_bpf && h->cap_perfmon)
         return NULL;
     return error_lines(
         ERROR_PERMISSION,
-        "%s missing: %s. Run as root (sudo pycap ...), or give pycap the capabilities.\n"
+        "%s missing: %s. Run as root (sudo %s ...), or give pycap the capabilities.\n"
         "  as a program: setcap cap_bpf,cap_perfmon,cap_sys_ptrace,cap_checkpoint_restore,cap_dac_read_search,"
         "cap_syslog,cap_sys_nice+ep PYCAP\n"
         "  as a service: AmbientCapabilities=CAP_BPF CAP_PERFMON CAP_SYS_PTRACE CAP_CHECKPOINT_RESTORE CAP_DAC_READ_SEARCH "
@@ -69,7 +88,8 @@ struct error *privileges_check(const struct host *h)
         h->cap_bpf ? "CAP_PERFMON is" : h->cap_perfmon ? "CAP_BPF is" : "CAP_BPF and CAP_PERFMON are",
         h->cap_bpf       ? "it is needed to sample other programs"
         : h->cap_perfmon ? "it is needed to load the sampler"
-                         : "CAP_BPF is needed to load the sampler and CAP_PERFMON to attach it");
+                         : "CAP_BPF is needed to load the sampler and CAP_PERFMON to attach it",
+        name_for_sudo(path));
 }
 
 void privileges_print_missing(const struct host *h, const char *prefix, FILE *out)

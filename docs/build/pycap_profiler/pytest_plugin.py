@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""pytest --pycap: records the session with pycap and names the trace in the report. pytest-xdist's workers are in it, too."""
+import contextlib
+import os
+
+from . import recorder
+
+
+def pytest_addoption(parser):
+    group = parser.getgroup("pycap")
+    group.addoption("--pycap", nargs="?", const="pytest.bin", metavar="FILE", help="record the session with pycap into FILE (pytest.bin)")
+
+
+class Recording:
+    def __init__(self, path):
+        self.path, self.error, self.stack = path, None, contextlib.ExitStack()
+
+    def pytest_sessionstart(self):
+        try:
+            self.stack.enter_context(recorder(self.path))
+        except (OSError, RuntimeError) as error:
+            self.error = error
+
+    def pytest_sessionfinish(self):
+        try:
+            self.stack.close()
+        except RuntimeError as error:
+            self.error = error
+
+    def pytest_terminal_summary(self, terminalreporter):
+        terminalreporter.section("pycap")
+        if self.error:
+            terminalreporter.line(f"The session was not recorded: {self.error}")
+        else:
+            terminalreporter.line(f"The session is in {self.path}: pysym {self.path} shows where its time went.")
+
+
+def pytest_configure(config):
+    path = config.getoption("--pycap")
+    if path and not hasattr(config, "workerinput"):  # xdist: the controller records
+        config.pluginmanager.register(Recording(os.path.abspath(path)), "pycap-recording")
