@@ -211,7 +211,7 @@ INSTALLING_demo  := demo
 INSTALLING_bench := bench bench-quick
 INSTALLING_fuzz  := fuzz fuzz-long fuzz-run
 INSTALLING_deb   := deb
-INSTALLING_static := static tarball wheel rpm image
+INSTALLING_static := static tarball wheel rpm image release
 INSTALLED := $(foreach k,test demo bench fuzz deb static,$(if $(filter $(INSTALLING_$k),$(MAKECMDGOALS)),build/.deps-$k))
 $(foreach k,test demo bench fuzz deb static,$(INSTALLING_$k)): | $(INSTALLED)
 # Once they are there make reads this file again, which asks programs such as pkg-config; but for make -n, which would install.
@@ -316,6 +316,7 @@ check-long: all $(TEST_TOOLS) ## the tests that are too long for every run; minu
 	$(Q)tests/released.sh '*' || [ $$? = 77 ]
 	$(run_tests) long
 	$(Q)tests/deb.sh --twice || [ $$? = 77 ]
+	$(Q)tests/packages.sh --all || [ $$? = 77 ]
 	$(Q)tests/kernels/check.sh 6.1 6.12
 	$(Q)$(MAKE) --no-print-directory WHOLE=1 check-asan
 tests-list: ## an index of the tests: what each file tests, and how long it took when it last ran
@@ -448,6 +449,9 @@ wheel: package-tree ## what pip installs: build/pycap_profiler-$(VERSION)-*.whl
 	$(Q)$(PYTHON) docs/build/wheel.py $(VERSION) $(MACHINE) $(STATIC)/usr $(OUT)
 rpm: package-tree ## build/pycap-$(VERSION)-1.MACHINE.rpm, build/pysym-$(VERSION)-1.MACHINE.rpm
 	$(Q)sh docs/build/rpm.sh $(VERSION) $(STATIC)/usr $(OUT)
+.PHONY: release
+release: ## all that a release consists of, out of a clean clone: build/release/$(VERSION) (docs/release.md)
+	$(Q)sh docs/build/release.sh $(VERSION)
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 clean: ## remove all that was built

@@ -65,6 +65,48 @@ fi
         --only-binary :all: --platform $platform --python-version 3.9 -d "$dir" pycap-profiler
 done
 
+# ---- in a venv: the commands, a test session, a block of a program ----
+if [ -e "$pip" ]; then
+    "$python" -m venv --without-pip --system-site-packages "$dir/venv"
+    chmod 755 "$dir"
+    expect "venv: pip install" "$dir/venv/bin/python" "$pip/pip" install -q --disable-pip-version-check --no-index "$wheel"
+    expect "venv: pycap --version" "$dir/venv/bin/pycap" --version
+    expect "venv: python -m" "$dir/venv/bin/python" -m pycap_profiler --version
+    expect "venv: without privilege it says what to type after sudo" sh -c \
+        'setpriv --reuid 65534 --clear-groups "$0" record -a 2>&1 | grep -F "sudo $0 "' "$dir/venv/bin/pycap"
+    cat >"$dir/test_spin.py" <<'END'
+import sys
+import time
+
+from pycap_profiler import recorder
+
+
+def spin():
+    end = time.process_time() + 0.3
+    while time.process_time() < end:
+        pass
+
+
+def test_spin():
+    spin()
+
+
+if __name__ == "__main__":
+    with recorder(sys.argv[1], "-F", "499"):
+        spin()
+END
+    expect "venv: pytest --pycap" "$dir/venv/bin/python" -m pytest -q -p no:cacheprovider --rootdir "$dir" --pycap="$dir/session.bin" "$dir/test_spin.py"
+    expect "venv: the session" sh -c '"$0" "$1" -f folded | grep -q "test_spin (.*spin ("' "$dir/venv/bin/pysym" "$dir/session.bin"
+    expect "venv: with recorder()" "$dir/venv/bin/python" "$dir/test_spin.py" "$dir/block.bin"
+    expect "venv: the block" sh -c '"$0" "$1" -f folded | grep -q "spin ("' "$dir/venv/bin/pysym" "$dir/block.bin"
+    mkdir "$dir/nobody" && chown 65534 "$dir/nobody"
+    expect "venv: with recorder(), without privilege" setpriv --reuid 65534 --clear-groups \
+        "$dir/venv/bin/python" "$dir/test_spin.py" "$dir/nobody/block.bin"
+    expect "venv: the block" sh -c '"$0" "$1" -f folded | grep -q "spin ("' "$dir/venv/bin/pysym" "$dir/nobody/block.bin"
+fi
+
+[ "${1-}" != --all ] || [ ! -e "$pip" ] || expect "the jobs of docs/ci.md" /usr/bin/python3 tests/ci_jobs.py build "$pip"
+
 # spread ROOT TREE: TREE is that root tree, whose changes are thrown away.
 spread() {
     mkdir -p "$dir/over/$2" "$dir/work/$2" "$dir/$2"

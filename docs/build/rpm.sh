@@ -4,6 +4,7 @@
 # what its Debian package has. The same source gives the same bytes.
 # usage: rpm.sh VERSION TREE TARGET     TREE: what is installed below /usr; SOURCE_DATE_EPOCH: the date of all
 set -eu
+umask 022
 here=$(cd "$(dirname "$0")" && pwd)
 tree=$(cd "$2" && pwd) target=$(cd "$3" && pwd)
 sh "$here/deps.sh" rpm

@@ -3,6 +3,7 @@
 # Packs the programs without libraries, with manual pages, documents, units and an install script. The same source gives the same bytes.
 # usage: tarball.sh VERSION MACHINE TREE TARGET     TREE: what is installed below /usr; SOURCE_DATE_EPOCH: the date of all
 set -eu
+umask 022
 name=pycap-$1-linux-$2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -60,6 +60,7 @@ def contents(version, tags, tree):
 
 
 def main(version, machine, tree, target):
+    os.umask(0o022)
     platforms = [f"{platform}_{machine}" for platform in PLATFORMS]
     path = pathlib.Path(target) / f"{NAME}-{version}-py3-none-{'.'.join(platforms)}.whl"
     date = time.gmtime(int(os.environ["SOURCE_DATE_EPOCH"]))[:6]
