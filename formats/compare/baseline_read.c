@@ -198,6 +198,17 @@ static bool take_cells(struct baseline_reader *r, struct bytes *b, struct baseli
     return true;
 }
 
+/* What the flags of an event say: less than the kinds tell apart, as comparisons ask for no more. */
+static enum event_value kind_of(uint8_t flags)
+{
+    if (flags & BASELINE_IS_TIME)
+        return flags & BASELINE_IS_TASK      ? EVENT_TASK_WAIT
+               : flags & BASELINE_IS_WAITING ? EVENT_OFF_CPU
+               : flags & BASELINE_IS_COUNTED ? EVENT_COUNTED_TIME
+                                             : EVENT_CPU_TIME;
+    return flags & BASELINE_IS_COUNTED ? EVENT_COUNT : EVENT_AMOUNT;
+}
+
 /* `b` has the event alone; what a newer version has behind it is left alone. */
 static bool take_event(struct baseline_reader *r, struct bytes *b, struct run_event *e)
 {
@@ -205,11 +216,7 @@ static bool take_event(struct baseline_reader *r, struct bytes *b, struct run_ev
 
     e->name = take_text(r, b);
     e->unit = take_text(r, b);
-    uint8_t flags = bytes_u8(b);
-    e->is_time = flags & BASELINE_IS_TIME;
-    e->is_waiting = flags & BASELINE_IS_WAITING;
-    e->is_counted = flags & BASELINE_IS_COUNTED;
-    e->is_task = flags & BASELINE_IS_TASK;
+    e->kind = kind_of(bytes_u8(b));
     e->frequency_hz = bytes_uleb(b);
     e->period = bytes_uleb(b);
     e->samples = bytes_uleb(b);

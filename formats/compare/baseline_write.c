@@ -171,8 +171,8 @@ static void put_event(const struct run_event *e, struct buf *out)
     unit += !unit;
     buf_put_uleb(out, e->name);
     buf_put_uleb(out, e->unit);
-    buf_put_u8(out, (uint8_t)((e->is_time ? BASELINE_IS_TIME : 0) | (e->is_waiting ? BASELINE_IS_WAITING : 0) |
-                              (e->is_counted ? BASELINE_IS_COUNTED : 0) | (e->is_task ? BASELINE_IS_TASK : 0)));
+    buf_put_u8(out, (uint8_t)((event_is_time(e->kind) ? BASELINE_IS_TIME : 0) | (event_is_waiting(e->kind) ? BASELINE_IS_WAITING : 0) |
+                              (event_is_counted(e->kind) ? BASELINE_IS_COUNTED : 0) | (e->kind == EVENT_TASK_WAIT ? BASELINE_IS_TASK : 0)));
     buf_put_uleb(out, e->frequency_hz);
     buf_put_uleb(out, e->period);
     buf_put_uleb(out, e->samples);

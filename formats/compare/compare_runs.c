@@ -114,9 +114,7 @@ static struct error *compare_sides(struct sides *s, const struct compare_options
 
     out->event = event->name;
     out->unit = event->unit;
-    out->is_time = event->is_time;
-    out->is_waiting = event->is_waiting;
-    out->is_task = event->is_task;
+    out->kind = event->kind;
     out->is_cpu = run_event_is_cpu(event);
     TRY(conditions_check(s, options->force, out));
     TRY(list_runs(s, out));

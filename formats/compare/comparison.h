@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "formats/base/err.h"
+#include "formats/base/event_value.h"
 #include "formats/base/vec.h"
 #include "formats/compare/run_set.h"
 
@@ -136,7 +137,7 @@ struct comparison {
     VEC(double) factors;
     uint32_t event;               /* text: name of the event compared */
     uint32_t unit;                /* text */
-    bool is_time, is_waiting, is_task; /* as in struct emit_event */
+    enum event_value kind;
     bool is_cpu;                  /* time that threads ran */
     bool by_work;                 /* values are per unit of work */
     bool conclusive;              /* false: nothing can be concluded (too few runs, one that lost too much): no row has an answer */

@@ -18,6 +18,7 @@
 
 #include "formats/base/buf.h"
 #include "formats/base/err.h"
+#include "formats/base/event_value.h"
 #include "formats/base/intern.h"
 #include "formats/base/limits.h"
 #include "formats/base/map.h"
@@ -84,7 +85,7 @@ struct run_cells {
 /* One event of one run. */
 struct run_event {
     uint32_t name, unit;       /* texts */
-    bool is_time, is_waiting, is_task, is_counted; /* as in struct emit_event */
+    enum event_value kind;
     uint64_t frequency_hz;     /* asked for; 0 for a fixed period */
     uint64_t period;
     uint64_t samples;
@@ -99,7 +100,7 @@ struct run_event {
 /* Is it time that threads ran? */
 static inline bool run_event_is_cpu(const struct run_event *event)
 {
-    return event->is_time && !event->is_waiting && !event->is_counted;
+    return event->kind == EVENT_CPU_TIME || event->kind == EVENT_WALL_TIME;
 }
 
 struct run_note {

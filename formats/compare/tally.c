@@ -349,7 +349,7 @@ static bool ends_block(const struct emit_event *event, const struct tally_event 
     uint32_t doublings = e->blocks / BLOCKS_ALIKE;
     uint64_t lengths = UINT64_C(1) << (doublings < DOUBLINGS_MAX ? doublings : DOUBLINGS_MAX);
 
-    if (emit_event_is_cpu(event))
+    if (event->kind == EVENT_CPU_TIME)
         return e->now >= (double)(BLOCK_NS * lengths);
     return e->samples_now >= BLOCK_SAMPLES * lengths;
 }

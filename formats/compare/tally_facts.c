@@ -201,10 +201,7 @@ bool tally_facts_event(const struct emit_model *m, struct run_set *set, uint32_t
     const struct emit_rate *rate = rate_of(m, capture, event);
     const struct emit_event *e = &m->events[event];
 
-    out->is_time = e->is_time;
-    out->is_waiting = e->is_waiting;
-    out->is_task = e->is_task;
-    out->is_counted = e->is_counted;
+    out->kind = e->kind;
     out->lost = lost_of(&m->captures[capture], rate, e->name);
     out->ticks = out->samples + out->lost;
     if (rate) {

@@ -9,9 +9,9 @@ void amount_put(const struct emit_event *event, uint64_t weight, uint64_t all, s
     struct size_text size;
     struct number digits;
 
-    if (event->is_bytes)
+    if (event_is_bytes(event->kind))
         buf_put_str(out, size_text(weight, &size));
-    else if (!event->is_time)
+    else if (!event_is_time(event->kind))
         buf_put_str(out, grouped(weight, &digits));
     else if (all >= 1000000000)
         buf_printf(out, "%.2f s", (double)weight / 1e9);

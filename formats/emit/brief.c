@@ -422,7 +422,7 @@ static struct error *brief_sample(void *state, const struct emit_sample *s)
     const struct emit_event *event = &v->model->events[s->event];
     struct brief *b = v->own;
 
-    if ((emit_event_is_cpu(event) || event->is_wall) && s->gil != EMIT_GIL_UNKNOWN) {
+    if ((event->kind == EVENT_CPU_TIME || event->kind == EVENT_WALL_TIME) && s->gil != EMIT_GIL_UNKNOWN) {
         b->gil_known++;
         b->gil_held += s->gil == EMIT_GIL_HELD;
     }

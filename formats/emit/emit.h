@@ -15,6 +15,7 @@
 #include <stdio.h>
 
 #include "formats/base/err.h"
+#include "formats/base/event_value.h"
 #include "formats/base/job_text.h"
 #include "formats/base/limits.h"
 
@@ -107,33 +108,8 @@ struct emit_thread {
 struct emit_event {
     const char *name; /* cpu-clock */
     const char *unit; /* of a sample's value: ns, bytes, switches … */
-    bool is_time;     /* a sample's value is nanoseconds: of CPU time, unless one of the others says else, or */
-    bool is_waiting;  /* of time that threads were off the CPU, unless one of the last two says else; or */
-    bool is_wall;     /* of both: of all time that threads existed; or */
-    bool is_blame;    /* as other threads waited, of them: for what the sample's thread held. Its own time it is not; or */
-    bool is_task;     /* as asyncio tasks of the thread waited, of them. Many do at once: the thread's own time it is not */
-    bool is_bytes;    /* a sample's value is bytes; of page faults those of the pages that they brought in */
-    bool is_counted;  /* counts what happens: what is shown are its counts, however many samples stand for them */
-    bool is_memory;   /* and in bytes of memory that processes take from the kernel, by page faults or mappings */
+    enum event_value kind;
 };
-
-/* Is it time that threads ran? */
-static inline bool emit_event_is_cpu(const struct emit_event *event)
-{
-    return event->is_time && !event->is_waiting && !event->is_wall && !event->is_counted;
-}
-
-/* Is it time that threads were off the CPU, their own? */
-static inline bool emit_event_is_off_cpu(const struct emit_event *event)
-{
-    return event->is_waiting && !event->is_blame && !event->is_task;
-}
-
-/* Is a sample's value the time that its thread has spent, up to the sample, on what the stack shows? */
-static inline bool emit_event_has_spans(const struct emit_event *event)
-{
-    return emit_event_is_cpu(event) || emit_event_is_off_cpu(event) || event->is_wall;
-}
 
 /* What a thread that is off the CPU waits for. The numbers are those of the trace (wait_kind). */
 enum emit_wait {

@@ -8,8 +8,8 @@
 /* For qsort(): events of time first, then in the model's order. `a` and `b` are their numbers. */
 static inline int event_order(const struct emit_model *model, uint32_t a, uint32_t b)
 {
-    if (model->events[a].is_time != model->events[b].is_time)
-        return model->events[a].is_time ? -1 : 1;
+    if (event_is_time(model->events[a].kind) != event_is_time(model->events[b].kind))
+        return event_is_time(model->events[a].kind) ? -1 : 1;
     return (a > b) - (a < b);
 }
 

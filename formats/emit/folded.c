@@ -189,7 +189,7 @@ static struct error *plant(struct folded *f, uint32_t event, const uint32_t *nam
     const struct map *counts = &f->counts.events.data[event];
     struct map owners = {.limits = f->options.limits}; /* owner -> node */
     uint32_t from = (uint32_t)f->tree.nodes.count;
-    bool ok = true, weigh = facts->is_counted || differs(f, event);
+    bool ok = true, weigh = event_is_counted(facts->kind) || differs(f, event);
 
     for (uint64_t i = 0; ok && i < counts->slot_count; i++) {
         const struct map_slot *slot = &counts->slots[i];
@@ -205,7 +205,7 @@ static struct error *plant(struct folded *f, uint32_t event, const uint32_t *nam
         ok = ok && stack_tree_add(&f->tree, node, (uint32_t)slot->key, names, weigh ? count->weight : count->samples);
     }
     map_deinit(&owners);
-    if (ok && weigh && facts->is_time)
+    if (ok && weigh && event_is_time(facts->kind))
         round_lines(f, from);
     ok = ok && stack_tree_sum(&f->tree, from);
     if (ok && f->options.min_share > 0)
@@ -333,8 +333,8 @@ static void look_at_events(const struct folded *f, bool *time_differs, bool *byt
     for (uint32_t i = 0; i < f->counts.events.count; i++) {
         if (!f->counts.events.data[i].count)
             continue;
-        *(f->model->events[i].is_time ? time_differs : other_differs) |= differs(f, i);
-        *bytes |= f->model->events[i].is_bytes;
+        *(event_is_time(f->model->events[i].kind) ? time_differs : other_differs) |= differs(f, i);
+        *bytes |= event_is_bytes(f->model->events[i].kind);
     }
 }
 

@@ -61,11 +61,11 @@ static enum gil_what what_of(const struct gil *g, const struct emit_sample *s)
     const struct emit_event *event = &m->events[s->event];
     enum emit_wait wait = m->label_sets[s->label_set].wait;
 
-    if (event->is_blame)
+    if (event->kind == EVENT_BLAME)
         return GIL_BLAMED;
-    if (emit_event_is_cpu(event))
+    if (event->kind == EVENT_CPU_TIME)
         return s->gil == EMIT_GIL_HELD && s->event == g->clock ? GIL_RAN : GIL_WHATS;
-    if (!emit_event_is_off_cpu(event))
+    if (event->kind != EVENT_OFF_CPU)
         return GIL_WHATS;
     if (wait == EMIT_WAIT_GIL)
         return GIL_WAITED;
@@ -120,11 +120,11 @@ static struct error *gil_sample(void *state, const struct emit_sample *s)
     const struct emit_event *event = &m->events[s->event];
     uint32_t process = m->threads[s->thread].process;
 
-    if (g->clock == NO_EVENT && emit_event_is_cpu(event))
+    if (g->clock == NO_EVENT && event->kind == EVENT_CPU_TIME)
         g->clock = s->event;
     if (!VEC_EXTEND_COUNTED(g->view.options.limits, &g->tallies, (size_t)process + 1))
         return error_no_memory();
-    if (!event->is_waiting && s->event == g->clock) {
+    if (!event_is_waiting(event->kind) && s->event == g->clock) {
         g->tallies.data[process].known += s->gil != EMIT_GIL_UNKNOWN;
         g->tallies.data[process].held += s->gil == EMIT_GIL_HELD;
     }
@@ -385,8 +385,8 @@ static void find_events(struct gil *g)
     const struct emit_model *m = g->view.model;
 
     for (uint32_t i = 0; i < m->event_count; i++) {
-        g->view.has_waits |= emit_event_is_off_cpu(&m->events[i]);
-        g->view.has_blame |= m->events[i].is_blame;
+        g->view.has_waits |= m->events[i].kind == EVENT_OFF_CPU;
+        g->view.has_blame |= m->events[i].kind == EVENT_BLAME;
     }
 }
 

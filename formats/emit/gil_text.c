@@ -26,7 +26,7 @@ enum {
     NAME_COLUMNS_LEAST = 16,
 };
 
-static const struct emit_event time_event = {.is_time = true};
+static const struct emit_event time_event = {.kind = EVENT_CPU_TIME};
 
 static void put_time(uint64_t ns, struct buf *out)
 {

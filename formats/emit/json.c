@@ -75,7 +75,7 @@ json_t *json_number(uint64_t v)
 
 const char *json_weight_unit(const struct emit_event *event)
 {
-    return event->is_time ? "ns" : event->is_bytes ? "bytes" : "count";
+    return event_is_time(event->kind) ? "ns" : event_is_bytes(event->kind) ? "bytes" : "count";
 }
 
 bool json_set(json_t *object, const char *key, json_t *value)

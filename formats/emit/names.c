@@ -348,9 +348,9 @@ void name_weight(const struct emit_event *event, uint64_t weight, struct buf *ou
     struct number digits;
     size_t i = 0;
 
-    if (event->is_bytes) {
+    if (event_is_bytes(event->kind)) {
         buf_put_str(out, size_text(weight, &size));
-    } else if (!event->is_time) {
+    } else if (!event_is_time(event->kind)) {
         buf_printf(out, "%s ", grouped(weight, &digits));
         name_word(*event->unit ? event->unit : event->name, out);
     } else {
@@ -363,8 +363,8 @@ void name_weight(const struct emit_event *event, uint64_t weight, struct buf *ou
 
 void name_unit(const struct emit_event *event, struct buf *out)
 {
-    if (event->is_time || event->is_bytes)
-        buf_put_str(out, event->is_time ? "time" : "bytes");
+    if (event_is_time(event->kind) || event_is_bytes(event->kind))
+        buf_put_str(out, event_is_time(event->kind) ? "time" : "bytes");
     else
         name_word(*event->unit ? event->unit : event->name, out);
 }

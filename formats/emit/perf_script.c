@@ -138,7 +138,7 @@ static uint64_t period_of(const struct perf_script *p, const struct emit_sample 
 
     if (s->faults)
         return s->faults;
-    return event->is_counted || p->options.weights_differ ? s->value : 1;
+    return event_is_counted(event->kind) || p->options.weights_differ ? s->value : 1;
 }
 
 /* The CPU, the time in seconds and the period. */

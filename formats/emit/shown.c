@@ -10,9 +10,9 @@ static void put_value(const struct emit_event *event, uint64_t value, struct buf
     struct size_text size;
     struct number digits;
 
-    if (event->is_bytes) {
+    if (event_is_bytes(event->kind)) {
         buf_put_str(out, size_text(value, &size));
-    } else if (event->is_time) {
+    } else if (event_is_time(event->kind)) {
         buf_printf(out, "%.2f s", (double)value / 1e9);
     } else {
         buf_printf(out, "%s ", grouped(value, &digits));
@@ -42,7 +42,7 @@ void shown_put_interpreter(const struct emit_model *model, uint32_t number, stru
 
     buf_printf(out, "%s of the ", share_text(total->interpreter_value, total->shown_value, &n));
     name_unit(event, out);
-    buf_printf(out, " %s in the interpreter, working for the functions shown", event->is_time ? "was" : "were");
+    buf_printf(out, " %s in the interpreter, working for the functions shown", event_is_time(event->kind) ? "was" : "were");
 }
 
 void shown_put_samples(const struct emit_model *model, uint32_t number, uint64_t samples, uint64_t weight, struct buf *out)
@@ -57,16 +57,16 @@ void shown_put_samples(const struct emit_model *model, uint32_t number, uint64_t
     name_word(event->name, out);
     buf_put_str(out, ": ");
     name_weight(event, weight, out);
-    if (event->is_time)
-        buf_put_str(out, event->is_wall      ? " of wall time"
-                         : event->is_blame   ? " of other threads' waiting"
-                         : event->is_task    ? " of tasks' waiting"
-                         : event->is_waiting ? " of waiting"
-                         : emit_event_is_cpu(event)     ? " of CPU time"
-                                             : "");
+    if (event_is_time(event->kind))
+        buf_put_str(out, event->kind == EVENT_WALL_TIME   ? " of wall time"
+                         : event->kind == EVENT_BLAME     ? " of other threads' waiting"
+                         : event->kind == EVENT_TASK_WAIT ? " of tasks' waiting"
+                         : event->kind == EVENT_OFF_CPU   ? " of waiting"
+                         : event->kind == EVENT_CPU_TIME  ? " of CPU time"
+                                                          : "");
     if (duration_ns) {
         buf_put_str(out, ", recorded in ");
-        name_weight(&(struct emit_event){.is_time = true}, duration_ns, out);
+        name_weight(&(struct emit_event){.kind = EVENT_CPU_TIME}, duration_ns, out);
     }
     buf_put_u8(out, '\n');
 }

@@ -232,7 +232,7 @@ static struct error *write_profile_head(struct speedscope *s, const struct speed
     if (!err)
         fprintf(s->out, "{\"type\":\"sampled\",\"name\":%s,%s\"unit\":\"%s\",\"startValue\":0,\"endValue\":%" PRIu64,
                 buf_cstr(&text), speedscope_plan_is_overview(&s->plan, p) ? "\"overview\":true," : "",
-                event->is_time ? "nanoseconds" : event->is_bytes ? "bytes" : "none", p->weight);
+                event_is_time(event->kind) ? "nanoseconds" : event_is_bytes(event->kind) ? "bytes" : "none", p->weight);
     buf_deinit(&name);
     buf_deinit(&text);
     return err;

@@ -130,7 +130,7 @@ static size_t heaviest(const struct speedscope_plan *p)
 
     for (size_t i = 1; i < p->profiles.count; i++) {
         const struct speedscope_profile *a = &p->profiles.data[i], *b = &p->profiles.data[best];
-        bool a_time = p->model->events[a->event].is_time, b_time = p->model->events[b->event].is_time;
+        bool a_time = event_is_time(p->model->events[a->event].kind), b_time = event_is_time(p->model->events[b->event].kind);
         if (a_time != b_time ? a_time : a->weight > b->weight)
             best = i;
     }
@@ -240,7 +240,7 @@ void speedscope_plan_name(const struct speedscope_plan *p, const struct speedsco
     }
     }
     /* The unit alone tells events of time, if there is one only. */
-    if (p->several_events || !event->is_time) {
+    if (p->several_events || !event_is_time(event->kind)) {
         buf_put_str(out, old ? " " : " \xc2\xb7 ");
         name_word(event->name, out);
     }

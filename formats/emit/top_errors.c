@@ -69,7 +69,7 @@ bool top_errors_add(struct top_errors *e, const struct emit_sample *s)
     uint64_t key = (uint64_t)s->thread << 32 | s->stack;
     double value = (double)s->value;
 
-    if (!(emit_event_is_off_cpu(event) || event->is_wall) || s->stack == EMIT_NO_STACK ||
+    if (!(event->kind == EVENT_OFF_CPU || event->kind == EVENT_WALL_TIME) || s->stack == EMIT_NO_STACK ||
         !m->frames[m->stacks[s->stack].frame].wait || (e->stacks.count && e->event != s->event))
         return true;
     const uint64_t *known = map_get(&e->by_stack, key);

@@ -32,13 +32,13 @@ static inline void weights_deinit(struct weights *w)
 
 static inline uint32_t weights_class_of(const struct emit_model *m, uint32_t event)
 {
-    return m->events[event].is_time ? WEIGHTS_OF_TIME : event + 1;
+    return event_is_time(m->events[event].kind) ? WEIGHTS_OF_TIME : event + 1;
 }
 
 /* Are samples of an event of any length, such as waits, and so shown by weight whatever they are? */
 static inline bool weights_of_waits(const struct emit_event *event)
 {
-    return event->is_waiting || event->is_wall || (event->is_time && event->is_counted);
+    return event_is_waiting(event->kind) || event->kind == EVENT_WALL_TIME || (event_is_time(event->kind) && event_is_counted(event->kind));
 }
 
 /* False when memory ran out. */

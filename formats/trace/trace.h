@@ -170,12 +170,6 @@ enum {
                          TRACE_SAMPLE_GIL | TRACE_SAMPLE_CONTINUES | TRACE_SAMPLE_OWED | TRACE_SAMPLE_LASTS,
     TRACE_SAMPLE_PAYLOADS = 0xff03,
 };
-/* Is the time of an event of this kind time that something waited: a thread, other threads, a task? */
-static inline bool trace_event_waits(uint32_t kind)
-{
-    return kind == TRACE_EVENT_OFF_CPU || kind == TRACE_EVENT_BLAME || kind == TRACE_EVENT_TASK;
-}
-
 /* The unit of an event that counts page faults. A count times HOST's page_size is a number of bytes. */
 #define TRACE_UNIT_FAULTS "faults"
 /* The unit of one that counts memory itself. */

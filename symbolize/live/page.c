@@ -74,7 +74,7 @@ enum amounts { SECONDS, BYTES, COUNTS };
 
 static enum amounts amounts_of(const struct live_figures *f, const struct live_view *v)
 {
-    return v->measure == LIVE_WAITED || f->of.is_time || !*f->event ? SECONDS : f->of.is_bytes ? BYTES : COUNTS;
+    return v->measure == LIVE_WAITED || event_is_time(f->of.kind) || !*f->event ? SECONDS : event_is_bytes(f->of.kind) ? BYTES : COUNTS;
 }
 
 /* "1023.9 MiB" would be ten columns. */

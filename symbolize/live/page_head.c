@@ -51,7 +51,7 @@ static void put_amount(const struct live_figures *f, struct buf *out)
         return;
     if (live_figures_are_cpu(f)) {
         buf_printf(out, "   %.2f CPUs", at_a_time);
-    } else if (f->of.is_task) {
+    } else if (f->of.kind == EVENT_TASK_WAIT) {
         buf_printf(out, "   %.2f tasks wait", at_a_time);
     } else {
         buf_put_str(out, "   ");

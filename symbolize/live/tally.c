@@ -199,11 +199,11 @@ static uint32_t choose_event(const struct emit_model *m)
 
     for (uint32_t i = 0; i < m->event_count; i++) {
         const struct emit_event *event = &m->events[i];
-        if (emit_event_is_cpu(event))
+        if (event->kind == EVENT_CPU_TIME)
             return i;
-        if (emit_event_is_off_cpu(event) || event->is_blame)
+        if (event->kind == EVENT_OFF_CPU || event->kind == EVENT_BLAME)
             continue;
-        if (other == EVENT_UNKNOWN || (m->events[other].is_task && !event->is_task))
+        if (other == EVENT_UNKNOWN || (m->events[other].kind == EVENT_TASK_WAIT && event->kind != EVENT_TASK_WAIT))
             other = i;
     }
     return other;
@@ -284,11 +284,11 @@ static int measure_of(struct live_tally *t, uint32_t number)
 {
     const struct emit_event *event = &t->model->events[number];
 
-    if (emit_event_is_off_cpu(event)) {
+    if (event->kind == EVENT_OFF_CPU) {
         t->next.has_waits = true;
         return LIVE_WAITED;
     }
-    return !event->is_blame && is_measured(t, number) ? LIVE_RAN : -1;
+    return event->kind != EVENT_BLAME && is_measured(t, number) ? LIVE_RAN : -1;
 }
 
 static void count_deeds(struct live_deeds *d, const struct live_tally *t, int measure, const struct emit_sample *s)

@@ -51,7 +51,7 @@ struct live_figures {
 /* Is it time on CPUs that is measured? */
 static inline bool live_figures_are_cpu(const struct live_figures *f)
 {
-    return emit_event_is_cpu(&f->of);
+    return f->of.kind == EVENT_CPU_TIME;
 }
 
 struct live_tally;

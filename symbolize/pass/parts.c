@@ -101,7 +101,7 @@ static struct error *refresh(const struct parts *p, struct part *part)
         return error_no_memory();
     while (part->differ.count < m->event_count) {
         const struct emit_event *event = &m->events[part->differ.count];
-        const char *name = event->is_time ? "" : event->name;
+        const char *name = event_is_time(event->kind) ? "" : event->name;
         part->differ.data[part->differ.count++] =
             p->options.weighed && intern_find(&p->options.weighed->differ, name, (uint32_t)strlen(name)) != INTERN_NONE;
     }

@@ -47,7 +47,7 @@ static struct error *find_class(struct weigh *w, const struct epoch *e, uint32_t
     struct buf key = {0};
 
     *class = WEIGHTS_OF_TIME;
-    if (!strcmp(unit, "ns"))
+    if (event_is_time(epoch_event_kind(e, event)))
         return NULL;
     buf_put(&key, name, strlen(name) + 1);
     buf_put_str(&key, unit);
@@ -66,8 +66,8 @@ static struct error *take_sample(void *state, const struct consumer_file *file, 
     if (w->weighed && intern_id(&w->events, name, (uint32_t)strlen(name), NULL) == INTERN_NONE)
         return error_no_memory();
     TRY(find_class(w, file->epoch, sample->event, &class));
-    uint32_t kind = file->epoch->events.data[sample->event].def.kind;
-    if (class == WEIGHTS_OF_TIME && (trace_event_waits(kind) || kind == TRACE_EVENT_COUNTED))
+    enum event_value kind = epoch_event_kind(file->epoch, sample->event);
+    if (class == WEIGHTS_OF_TIME && kind != EVENT_CPU_TIME)
         return weights_add_always(&w->weights, class) ? NULL : error_no_memory();
     return weights_add(&w->weights, class, sample->raw->value) ? NULL : error_no_memory();
 }

@@ -324,23 +324,15 @@ uint32_t model_stack(struct model *m, uint32_t parent, uint32_t frame)
     return id;
 }
 
-uint32_t model_event(struct model *m, uint32_t name, uint32_t unit, uint32_t kind, bool memory)
+uint32_t model_event(struct model *m, uint32_t name, uint32_t unit, enum event_value kind)
 {
-    uint32_t key[4] = {name, unit, kind, memory};
+    uint32_t key[3] = {name, unit, kind};
     bool added;
     uint32_t id = intern_id(&m->event_keys, key, sizeof key, &added);
 
     if (id == INTERN_NONE || !added)
         return id;
-    struct emit_event event = {.name = model_text_get(m, name), .unit = model_text_get(m, unit)};
-    event.is_time = !strcmp(event.unit, "ns");
-    event.is_bytes = !strcmp(event.unit, TRACE_UNIT_BYTES);
-    event.is_wall = m->wall && event.is_time && !strcmp(event.name, WALL_EVENT);
-    event.is_counted = kind == TRACE_EVENT_COUNTED;
-    event.is_memory = memory;
-    event.is_blame = event.is_time && kind == TRACE_EVENT_BLAME;
-    event.is_task = event.is_time && kind == TRACE_EVENT_TASK;
-    event.is_waiting = event.is_time && trace_event_waits(kind);
+    struct emit_event event = {.name = model_text_get(m, name), .unit = model_text_get(m, unit), .kind = kind};
     if (!VEC_PUSH(&m->events, event) || !VEC_PUSH(&m->totals, (struct emit_total){0}))
         return MODEL_NONE;
     m->view.events = m->events.data;
@@ -352,19 +344,15 @@ uint32_t model_event(struct model *m, uint32_t name, uint32_t unit, uint32_t kin
 uint32_t model_event_of(struct model *m, const struct epoch *e, uint32_t event)
 {
     const struct trace_event *def = &e->events.data[event].def;
-    const char *name = epoch_text(e, def->name), *unit = epoch_text(e, def->unit);
-
-    bool memory = def->kind == TRACE_EVENT_COUNTED && (!strcmp(unit, TRACE_UNIT_FAULTS) || !strcmp(name, TRACE_MEMORY_GROWTH));
-    if (epoch_event_bytes(e, event))
-        unit = TRACE_UNIT_BYTES;
-    memory = memory && !strcmp(unit, TRACE_UNIT_BYTES);
+    enum event_value kind = epoch_event_kind(e, event);
     bool wall = m->wall && wall_part_of(e, event) != WALL_NOTHING;
-    if (wall)
-        name = WALL_EVENT;
+    const char *name = wall ? WALL_EVENT : epoch_text(e, def->name);
+    const char *unit = event_is_bytes(kind) ? TRACE_UNIT_BYTES : epoch_text(e, def->unit);
     uint32_t name_text = model_text(m, name, strlen(name)), unit_text = model_text(m, unit, strlen(unit));
+
     if (name_text == MODEL_NONE || unit_text == MODEL_NONE)
         return MODEL_NONE;
-    return model_event(m, name_text, unit_text, wall ? TRACE_EVENT_ON_CPU : def->kind, memory);
+    return model_event(m, name_text, unit_text, wall ? EVENT_WALL_TIME : kind);
 }
 
 /* The number of the first program of a process, which is `program` if none came before. */

@@ -83,11 +83,7 @@ uint32_t model_code(struct model *m, const struct emit_code *code);
 uint32_t model_label_set(struct model *m, const struct model_label *labels, uint32_t count);
 /* `parent` is EMIT_NO_STACK for an outermost frame. */
 uint32_t model_stack(struct model *m, uint32_t parent, uint32_t frame);
-/*
- * Values of the unit "ns" are time, those of "bytes" are bytes; `memory`: that processes took from the kernel. `kind` is an
- * enum trace_event_kind.
- */
-uint32_t model_event(struct model *m, uint32_t name, uint32_t unit, uint32_t kind, bool memory);
+uint32_t model_event(struct model *m, uint32_t name, uint32_t unit, enum event_value kind);
 /* The same for an event of the epoch. Page faults become bytes if the page size is known; with `wall` times become wall time. */
 uint32_t model_event_of(struct model *m, const struct epoch *e, uint32_t event);
 /* What is shown of a process, by numbers of texts; 0: unknown, or no title. */

@@ -348,7 +348,7 @@ static struct error *find_stack(struct resolver *r, const struct epoch *e, const
     if (sample->label_set)
         TRY(find_label_set(r, e, sample->label_set, &labels));
     out->label_set = labels.set;
-    out->stack = r->model.events.data[out->event].is_memory ? tuple->taker : tuple->composed.stack;
+    out->stack = r->model.events.data[out->event].kind == EVENT_MEMORY ? tuple->taker : tuple->composed.stack;
     if (labels.mark != MODEL_NONE)
         out->stack = model_stack(&r->model, out->stack, labels.mark);
     return out->stack == MODEL_NONE && labels.mark != MODEL_NONE ? error_no_memory() : NULL;
@@ -389,7 +389,7 @@ static void find_other_python(struct resolver *r, const struct epoch *e, const s
 /* No stack was taken for blame, nor for the waits that one of their place stands for. */
 static bool repeats_stack(const struct resolver *r, const struct emit_sample *sample)
 {
-    return sample->owed || r->model.events.data[sample->event].is_blame;
+    return sample->owed || r->model.events.data[sample->event].kind == EVENT_BLAME;
 }
 
 struct error *resolver_sample(struct resolver *r, struct epoch *e, uint32_t event, const struct trace_sample *sample,

@@ -85,9 +85,9 @@ static void count_time(const struct summary *s, const struct emit_model *m, stru
     uint64_t period_ns = 0, recorded_ns = 0, lost_ns;
 
     for (size_t i = 0; i < s->events.count && !period_ns; i++)
-        period_ns = event_row_is_cpu(&s->events.data[i]) ? s->events.data[i].period : 0;
+        period_ns = s->events.data[i].kind == EVENT_CPU_TIME ? s->events.data[i].period : 0;
     for (uint32_t i = 0; i < m->event_count; i++)
-        recorded_ns += emit_event_is_cpu(&m->events[i]) ? m->totals[i].all_value : 0;
+        recorded_ns += m->events[i].kind == EVENT_CPU_TIME ? m->totals[i].all_value : 0;
     if (!period_ns || __builtin_mul_overflow(loss_count(s, LOSS_children_unseen), period_ns, &out->children_ns) ||
         __builtin_mul_overflow(out->lost_samples.part, period_ns, &lost_ns) || !loss_count(s, LOSS_time_unseen) || !recorded_ns ||
         __builtin_add_overflow(recorded_ns, lost_ns, &recorded_ns))
@@ -102,7 +102,7 @@ static const struct emit_total *main_total(const struct emit_model *m)
     const struct emit_total *found = NULL;
 
     for (uint32_t i = 0; i < m->event_count; i++) {
-        if (m->totals[i].all_samples && (!found || (m->events[i].is_time && !m->events[found - m->totals].is_time)))
+        if (m->totals[i].all_samples && (!found || (event_is_time(m->events[i].kind) && !event_is_time(m->events[found - m->totals].kind))))
             found = &m->totals[i];
     }
     return found;

@@ -222,11 +222,8 @@ static struct event_row *add_event(struct summary *s, const struct epoch *e, uin
                             .frequency_hz = def->frequency_hz,
                             .period = def->period,
                             .bytes = epoch_event_bytes(e, event),
-                            .is_counted = def->kind == TRACE_EVENT_COUNTED,
-                            .memory = process_memory_event(epoch_text(e, def->name), epoch_text(e, def->unit)),
-                            .is_blame = def->kind == TRACE_EVENT_BLAME,
-                            .is_task = def->kind == TRACE_EVENT_TASK,
-                            .is_waiting = trace_event_waits(def->kind)};
+                            .kind = epoch_event_kind(e, event),
+                            .memory = process_memory_event(epoch_text(e, def->name), epoch_text(e, def->unit))};
     /* Each rate has a row of its own, so that the printed rate holds for all samples of the row. */
     const uint64_t key[] = {(uintptr_t)row.name, (uintptr_t)row.unit, row.frequency_hz, row.period,
                             row.bytes, def->kind};
@@ -410,7 +407,7 @@ struct error *summary_sample(struct summary *s, const struct epoch *e, uint32_t 
         return error_no_memory();
     if (!row->sample_count++) {
         row->first_value = sample->value;
-        if (shown && !s->time_event && event_row_is_cpu(row))
+        if (shown && !s->time_event && row->kind == EVENT_CPU_TIME)
             s->time_event = row->name;
     }
     row->values_differ |= sample->value != row->first_value;
@@ -419,14 +416,14 @@ struct error *summary_sample(struct summary *s, const struct epoch *e, uint32_t 
     thread->time_ns += row->name == s->time_event ? sample->value : 0;
     if (shown)
         thread->shown = shown->thread;
-    thread->blame_ns += row->is_blame ? sample->value : 0;
+    thread->blame_ns += row->kind == EVENT_BLAME ? sample->value : 0;
     if (sample->label_set && !count_labels(s, e, sample, thread))
         return error_no_memory();
-    if (sample->flags & TRACE_SAMPLE_GIL_KNOWN && !row->is_waiting) {
+    if (sample->flags & TRACE_SAMPLE_GIL_KNOWN && !event_is_waiting(row->kind)) {
         s->gil_known_count++;
         s->gil_count += sample->flags & TRACE_SAMPLE_GIL ? 1 : 0;
     }
-    if (shown && row->is_waiting && !row->is_blame && !row->is_task && !add_waited(s, shown))
+    if (shown && row->kind == EVENT_OFF_CPU && !add_waited(s, shown))
         return error_no_memory();
     saw_time(current(s), sample->time_ns);
     if (row->memory)

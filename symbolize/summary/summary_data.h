@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "formats/base/event_value.h"
 #include "formats/base/intern.h"
 #include "formats/base/map.h"
 #include "formats/base/vec.h"
@@ -42,18 +43,13 @@ struct event_row {
     uint64_t frequency_hz, period;
     uint64_t bytes; /* of one count; 0: it does not count bytes */
     enum memory_event memory;
-    bool is_counted, is_waiting, is_blame, is_task; /* as in struct emit_event: the last two are waiting, too */
+    enum event_value kind;
     uint64_t sample_count, value, first_value;
     bool values_differ;
     /* Changes of the period during the recording: how many, the last period, the reasons (each once). */
     uint64_t change_count, last_period;
     VEC(const char *) reasons;
 };
-/* Is it time that threads ran? */
-static inline bool event_row_is_cpu(const struct event_row *row)
-{
-    return !strcmp(row->unit, "ns") && !row->is_waiting && !row->is_counted;
-}
 
 struct process_row {
     uint32_t pid, parent_pid, version, flags;

@@ -158,7 +158,7 @@ static struct error *put_events(struct writer *w)
     begin_list(w, "events");
     for (size_t i = 0; i < s->events.count; i++) {
         const struct event_row *row = &s->events.data[i];
-        bool is_time = !strcmp(row->unit, "ns");
+        bool is_time = event_is_time(row->kind);
         uint64_t weight;
         if (__builtin_mul_overflow(row->value, row->bytes ? row->bytes : 1, &weight))
             weight = UINT64_MAX;

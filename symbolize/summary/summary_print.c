@@ -157,7 +157,7 @@ static void print_changes(const struct event_row *row, FILE *out)
     fprintf(out, "the rate changed %s", counted(row->change_count, "time", "times", &n));
     for (size_t i = 0; i < row->reasons.count; i++)
         fprintf(out, "%s%s", i ? "; " : " (", row->reasons.data[i]);
-    if (row->frequency_hz && !strcmp(row->unit, "ns") && row->last_period)
+    if (row->frequency_hz && event_is_time(row->kind) && row->last_period)
         fprintf(out, "%s: %s Hz at the end\n", row->reasons.count ? ")" : "",
                 grouped((NS_PER_S + row->last_period / 2) / row->last_period, &n));
     else
@@ -181,15 +181,15 @@ static void print_events(const struct summary *s, FILE *out)
     for (size_t i = 0; i < s->events.count; i++) {
         const struct event_row *row = &s->events.data[i];
         fprintf(out, "  %-*s%12s samples", width, row->name, grouped(row->sample_count, &n));
-        if (row->is_task)
+        if (row->kind == EVENT_TASK_WAIT)
             fprintf(out, " by looking each %.3f s", (double)row->period / 1e9);
         else if (row->frequency_hz)
-            fprintf(out, row->is_waiting ? " by reading threads at %s Hz" : " at %s Hz", grouped(row->frequency_hz, &n));
-        else if (row->period && !row->values_differ && !(row->is_counted && row->period == 1))
+            fprintf(out, event_is_waiting(row->kind) ? " by reading threads at %s Hz" : " at %s Hz", grouped(row->frequency_hz, &n));
+        else if (row->period && !row->values_differ && !(event_is_counted(row->kind) && row->period == 1))
             fprintf(out, " of %s %s each", grouped(row->period, &n), row->unit);
         if (row->values_differ)
             fprintf(out, ", of different weights");
-        if (!strcmp(row->unit, "ns"))
+        if (event_is_time(row->kind))
             fprintf(out, ", %.3f s in all\n", (double)row->value / 1e9);
         else if (row->bytes == 1)
             fprintf(out, ", %s in all\n", size_text(row->value, &size));

@@ -104,7 +104,8 @@ static void put_asked(struct verdict *v)
         const struct event_row *row = &s->events.data[i];
         buf_printf(&v->line, "%s %s", i ? "," : ":", row->name);
         if (row->frequency_hz)
-            buf_printf(&v->line, row->is_waiting ? " by reading threads at %s Hz" : " at %s Hz", grouped(row->frequency_hz, &n));
+            buf_printf(&v->line, event_is_waiting(row->kind) ? " by reading threads at %s Hz" : " at %s Hz",
+                       grouped(row->frequency_hz, &n));
     }
     buf_printf(&v->line, "; Python%s%s frames", unwind && !strcmp(unwind, "none") ? "" : ", native",
                kernel && !strcmp(kernel, "no") ? "" : ", kernel");
@@ -140,10 +141,13 @@ static void put_value(struct buf *line, const struct event_row *row)
     struct size_text size;
     struct number n;
 
-    if (!strcmp(row->unit, "ns"))
+    if (event_is_time(row->kind))
         buf_printf(line, "%.3f s of %s", (double)row->value / 1e9,
-                   row->is_blame ? "waiting for what others held" : row->is_task ? "tasks' waiting" : row->is_waiting ? "waiting"
-                   : event_row_is_cpu(row) ? "CPU time" : row->name);
+                   row->kind == EVENT_BLAME       ? "waiting for what others held"
+                   : row->kind == EVENT_TASK_WAIT ? "tasks' waiting"
+                   : row->kind == EVENT_OFF_CPU   ? "waiting"
+                   : row->kind == EVENT_CPU_TIME  ? "CPU time"
+                                                  : row->name);
     else if (row->bytes)
         buf_printf(line, "%s of %s", size_text(row->value * row->bytes, &size), row->name);
     else

@@ -440,6 +440,25 @@ uint32_t epoch_event_bytes(const struct epoch *e, uint32_t event)
     return !strcmp(unit, TRACE_UNIT_BYTES) ? 1 : strcmp(unit, TRACE_UNIT_FAULTS) ? 0 : e->page_size;
 }
 
+enum event_value epoch_event_kind(const struct epoch *e, uint32_t event)
+{
+    const struct trace_event *def = &e->events.data[event].def;
+    const char *unit = epoch_text(e, def->unit);
+
+    if (!strcmp(unit, "ns")) {
+        switch (def->kind) {
+        case TRACE_EVENT_OFF_CPU: return EVENT_OFF_CPU;
+        case TRACE_EVENT_BLAME: return EVENT_BLAME;
+        case TRACE_EVENT_TASK: return EVENT_TASK_WAIT;
+        case TRACE_EVENT_COUNTED: return EVENT_COUNTED_TIME;
+        default: return EVENT_CPU_TIME;
+        }
+    }
+    if (epoch_event_bytes(e, event))
+        return !strcmp(unit, TRACE_UNIT_FAULTS) || !strcmp(epoch_text(e, def->name), TRACE_MEMORY_GROWTH) ? EVENT_MEMORY : EVENT_BYTES;
+    return def->kind == TRACE_EVENT_COUNTED ? EVENT_COUNT : EVENT_AMOUNT;
+}
+
 uint64_t epoch_period_at(const struct epoch *e, uint32_t event, uint64_t time_ns)
 {
     const struct epoch_event *ev = &e->events.data[event];

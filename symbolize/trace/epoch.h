@@ -13,6 +13,7 @@
 
 #include "formats/base/arena.h"
 #include "formats/base/err.h"
+#include "formats/base/event_value.h"
 #include "formats/base/limits.h"
 #include "formats/base/vec.h"
 #include "formats/elf/machine.h"
@@ -163,6 +164,8 @@ struct process_identity epoch_process_identity(const struct epoch *e, uint32_t p
  * or the page size is unknown.
  */
 uint32_t epoch_event_bytes(const struct epoch *e, uint32_t event);
+/* What a sample's value is an amount of. Page faults are memory where the page size is known. */
+enum event_value epoch_event_kind(const struct epoch *e, uint32_t event);
 /* The period of an event at that time: the value of a sample that has none of its own. */
 uint64_t epoch_period_at(const struct epoch *e, uint32_t event, uint64_t time_ns);
 /*

@@ -6,11 +6,9 @@
 
 enum wall_part wall_part_of(const struct epoch *e, uint32_t event)
 {
-    const struct trace_event *def = &e->events.data[event].def;
+    enum event_value kind = epoch_event_kind(e, event);
 
-    if (strcmp(epoch_text(e, def->unit), "ns"))
-        return WALL_NOTHING;
-    return def->kind == TRACE_EVENT_ON_CPU ? WALL_ON_CPU : def->kind == TRACE_EVENT_OFF_CPU ? WALL_OFF_CPU : WALL_NOTHING;
+    return kind == EVENT_CPU_TIME ? WALL_ON_CPU : kind == EVENT_OFF_CPU ? WALL_OFF_CPU : WALL_NOTHING;
 }
 
 static bool is_chosen(const struct option_texts *chosen, const char *name)

@@ -59,7 +59,9 @@ static inline uint32_t synthetic_thread(struct synthetic *s, uint32_t process, u
 
 static inline uint32_t synthetic_event(struct synthetic *s, const char *name, const char *unit, bool is_time)
 {
-    return SYNTHETIC_ADD(s, events, event_count, ((struct emit_event){.name = name, .unit = unit, .is_time = is_time}));
+    struct emit_event event = {.name = name, .unit = unit, .kind = is_time ? EVENT_CPU_TIME : EVENT_AMOUNT};
+
+    return SYNTHETIC_ADD(s, events, event_count, event);
 }
 
 static inline void synthetic_sample(struct synthetic *s, struct emit_sample sample)

@@ -206,7 +206,7 @@ static inline uint32_t made_run(struct made_program *p, struct random *r, const 
     enum { HZ = 99 };
     struct run_set *s = &p->set;
     struct run *run = made_run_facts(p);
-    struct run_event event = {.name = made_text(s, "cpu-clock"), .unit = made_text(s, "nanoseconds"), .is_time = true,
+    struct run_event event = {.name = made_text(s, "cpu-clock"), .unit = made_text(s, "nanoseconds"), .kind = EVENT_CPU_TIME,
                               .frequency_hz = HZ, .weight = 1e9 / HZ};
     struct made_tables t = {made_sums_of(s->nodes.count), made_sums_of(s->functions.count), made_sums_of(s->codes.count),
                             made_sums_of(s->lines.count), made_sums_of(s->texts.count), 0, 0};

@@ -153,7 +153,7 @@ static inline struct run_cells made_cells(struct run_cells *all)
 /* Ends the run: it becomes one of the set, recorded as all others. Its number. */
 static inline uint32_t made_run(struct made *m, const char *name)
 {
-    struct run_event e = {.name = made_text(m, "task-clock"), .unit = made_text(m, "ns"), .is_time = true, .frequency_hz = 999,
+    struct run_event e = {.name = made_text(m, "task-clock"), .unit = made_text(m, "ns"), .kind = EVENT_CPU_TIME, .frequency_hz = 999,
                           .samples = (uint64_t)(m->now.total / MADE_WEIGHT), .total = m->now.total, .weight = MADE_WEIGHT};
     struct run run = {.name = made_text(m, name), .kernel_release = made_text(m, "6.1.0-18-amd64"),
                       .machine = made_text(m, "x86_64"), .cpu_model = made_text(m, "A CPU"), .backend = made_text(m, "bpf"),

@@ -9,7 +9,7 @@
 
 /* main calls work, which calls compute of a library; work calls itself from another line; and waits in compute. */
 enum { STACK_MAIN, STACK_WORK, STACK_COMPUTE, STACK_AGAIN, STACK_WAITS, MODEL_STACKS };
-enum { EVENT_CPU, EVENT_WAITS, EVENT_BLAME, MODEL_EVENTS };
+enum { LIVE_EVENT_CPU, LIVE_EVENT_WAITS, LIVE_EVENT_BLAME, MODEL_EVENTS };
 
 static const struct emit_frame live_frames[] = {
     {.kind = EMIT_PYTHON, .function = "main", .file = "/srv/app.py", .module = "", .line = 3, .function_line = 1},
@@ -24,9 +24,9 @@ static const struct emit_stack live_stacks[MODEL_STACKS] = {
 static const struct emit_process live_processes[] = {{.pid = 100, .name = "shop", .comm = "shop"}, {.pid = 200, .name = "mail", .comm = "mail"}};
 static const struct emit_thread live_threads_of_model[] = {{0, 100, "MainThread"}, {0, 101, "worker"}, {1, 200, "MainThread"}};
 static const struct emit_event live_events[MODEL_EVENTS] = {
-    {.name = "cpu-clock", .unit = "ns", .is_time = true},
-    {.name = "off-cpu", .unit = "ns", .is_time = true, .is_waiting = true},
-    {.name = "gil-blame", .unit = "ns", .is_time = true, .is_waiting = true, .is_blame = true},
+    {.name = "cpu-clock", .unit = "ns", .kind = EVENT_CPU_TIME},
+    {.name = "off-cpu", .unit = "ns", .kind = EVENT_OFF_CPU},
+    {.name = "gil-blame", .unit = "ns", .kind = EVENT_BLAME},
 };
 static const struct emit_label_set live_label_sets[] = {{0}, {.wait = EMIT_WAIT_LOCK}};
 

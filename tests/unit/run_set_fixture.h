@@ -35,7 +35,7 @@ static inline struct run *set_run(struct run_set *s)
 {
     struct run *run = run_set_add(s);
     uint32_t f = set_function(s, "x.py", "f", 7, false), main = set_function(s, "x.py", "main", 1, false);
-    struct run_event event = {.name = set_text(s, "cpu-clock"), .unit = set_text(s, "ns"), .is_time = true, .frequency_hz = 99,
+    struct run_event event = {.name = set_text(s, "cpu-clock"), .unit = set_text(s, "ns"), .kind = EVENT_CPU_TIME, .frequency_hz = 99,
                               .period = 10, .samples = 10, .total = 100, .weight = 10, .ticks = 11, .lost = 1};
 
     assert_non_null(run);

@@ -85,7 +85,7 @@ TEST(wait)
     struct synthetic s = {0};
 
     setup_one(&s);
-    s.events.data[0] = (struct emit_event){.name = "off-cpu", .unit = "ns", .is_time = true, .is_waiting = true};
+    s.events.data[0] = (struct emit_event){.name = "off-cpu", .unit = "ns", .kind = EVENT_OFF_CPU};
     uint32_t run = synthetic_stack(&s, EMIT_NO_STACK, synthetic_python(&s, "run", "/srv/x.py", 2, 0, 1));
     uint32_t lock = synthetic_stack(&s, run, synthetic_native(&s, "sem_wait", "/lib/libc.so.6", 0x1000, 0));
     uint32_t wait = synthetic_mark(&s, "[wait: lock]");

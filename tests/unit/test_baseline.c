@@ -37,7 +37,7 @@ static void setup(struct run_set *s)
     run->filters = set_text(s, "--pid 1");
     run->duration_ns = UINT64_C(1) << 40;
     run->command_wall_ns = 77;
-    struct run_event event = {.name = set_text(s, "off-cpu"), .unit = set_text(s, "ns"), .is_time = true, .is_waiting = true, .is_task = true, .is_counted = true,
+    struct run_event event = {.name = set_text(s, "off-cpu"), .unit = set_text(s, "ns"), .kind = EVENT_TASK_WAIT,
                               .samples = 2, .total = 3e17, .weight = 0.3};
     set_plain_cell(&event.nodes, RUN_SET_ROOT, 0x1p52 + 1, 3e17); /* a hundred threads wait for a month */
     assert_true(VEC_PUSH(&run->events, event));
@@ -54,7 +54,7 @@ static void expect_cells(const struct run_cells *a, const struct run_cells *b)
 
 static void expect_event(const struct run_event *a, const struct run_event *b)
 {
-    assert_true(a->is_time == b->is_time && a->is_waiting == b->is_waiting && a->is_task == b->is_task && a->is_counted == b->is_counted &&
+    assert_true(a->kind == b->kind &&
                 a->frequency_hz == b->frequency_hz);
     assert_true(a->period == b->period && a->samples == b->samples && a->ticks == b->ticks && a->lost == b->lost);
     assert_true(a->total == b->total && a->weight == b->weight);
@@ -329,7 +329,7 @@ static void fill(struct run_set *s, uint32_t count, double step)
     assert_true(run_set_init(s, NULL));
     for (uint32_t r = 0; r < 10; r++) {
         struct run *run = run_set_add(s);
-        struct run_event e = {.name = set_text(s, "cpu-clock"), .unit = set_text(s, "ns"), .is_time = true, .samples = 1000, .weight = step};
+        struct run_event e = {.name = set_text(s, "cpu-clock"), .unit = set_text(s, "ns"), .kind = EVENT_CPU_TIME, .samples = 1000, .weight = step};
         snprintf(name, sizeof name, "run-%u.bin", r);
         run->name = set_text(s, name);
         uint32_t node = RUN_SET_ROOT;

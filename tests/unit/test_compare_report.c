@@ -59,7 +59,7 @@ static struct compare_row row_of(enum compare_kind kind, uint32_t function, uint
 static void add_run(struct scene *s, bool is_old)
 {
     struct run *run = run_set_add(&s->set);
-    struct run_event event = {.name = text_number(s, "cpu-clock"), .unit = text_number(s, "ns"), .is_time = true, .samples = 100,
+    struct run_event event = {.name = text_number(s, "cpu-clock"), .unit = text_number(s, "ns"), .kind = EVENT_CPU_TIME, .samples = 100,
                               .total = 1e9, .weight = 1e7};
 
     assert_non_null(run);
@@ -88,7 +88,8 @@ static void setup(struct scene *s, const char *name)
     c->set = &s->set;
     c->event = text_number(s, "cpu-clock");
     c->unit = text_number(s, "ns");
-    c->is_time = c->is_cpu = c->conclusive = true;
+    c->kind = EVENT_CPU_TIME;
+    c->is_cpu = c->conclusive = true;
     c->tested_rows = 3;
     struct compare_row row = row_of(COMPARE_TOTAL, RUN_SET_NONE, RUN_SET_NONE);
     row.change = 0.006, row.low = -0.12, row.high = 0.15, row.runs_needed = 1600, row.error = 0.2;

@@ -81,7 +81,7 @@ static void setup_time(struct synthetic *s)
 {
     setup_one(s);
     synthetic_event(s, "off-cpu", "ns", true);
-    s->events.data[1].is_waiting = true;
+    s->events.data[1].kind = EVENT_OFF_CPU;
     s->model.label_sets = label_sets;
     s->model.label_set_count = sizeof label_sets / sizeof *label_sets;
     s->model.captures = &from_second_10;

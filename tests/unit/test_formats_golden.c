@@ -126,11 +126,11 @@ static void setup_every_kind(struct synthetic *s)
     s->model.captures = &capture;
     s->model.capture_count = 1;
     uint32_t faults = synthetic_event(s, "page-faults", "bytes", false);
-    s->events.data[faults].is_bytes = s->events.data[faults].is_counted = true;
+    s->events.data[faults].kind = EVENT_BYTES;
     uint32_t waiting = synthetic_event(s, "off-cpu", "ns", true);
-    s->events.data[waiting].is_waiting = true;
+    s->events.data[waiting].kind = EVENT_OFF_CPU;
     uint32_t switches = synthetic_event(s, "context-switches", "switches", false);
-    s->events.data[switches].is_counted = true;
+    s->events.data[switches].kind = EVENT_COUNT;
 
     for (uint32_t stack = 0; stack < s->model.stack_count; stack++) {
         if (is_called_from(s, stack))

@@ -34,9 +34,9 @@ static void setup(struct synthetic *s, bool waits)
     synthetic_event(s, "cpu-clock", "ns", true);
     if (!waits)
         return;
-    s->events.data[synthetic_event(s, "off-cpu", "ns", true)].is_waiting = true;
+    s->events.data[synthetic_event(s, "off-cpu", "ns", true)].kind = EVENT_OFF_CPU;
     uint32_t blame = synthetic_event(s, "gil-blame", "ns", true);
-    s->events.data[blame].is_waiting = s->events.data[blame].is_blame = true;
+    s->events.data[blame].kind = EVENT_BLAME;
 }
 
 /* The stacks of a thread: a function of the file, and inward of it native ones. */

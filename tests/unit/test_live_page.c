@@ -23,8 +23,8 @@ static struct live_tally *busy_tally(void)
     struct live_tally *t = new_tally();
 
     for (uint64_t ms = 0; ms < 1000; ms += 10)
-        add_sample(t, ms, EVENT_CPU, ms % 40 ? 1 : 0, ms % 20 ? STACK_COMPUTE : STACK_WORK);
-    add_sample(t, 999, EVENT_WAITS, 2, STACK_WAITS);
+        add_sample(t, ms, LIVE_EVENT_CPU, ms % 40 ? 1 : 0, ms % 20 ? STACK_COMPUTE : STACK_WORK);
+    add_sample(t, 999, LIVE_EVENT_WAITS, 2, STACK_WAITS);
     live_tally_recorded(t, "web1: host");
     pass_time(t, 1000);
     return t;
@@ -89,11 +89,11 @@ TEST(other_events)
         struct emit_event event;
         const char *head, *row;
     } shown[] = {
-        {{.name = "page-faults", .unit = "faults", .is_bytes = true}, "2 samples/s   19.1 MiB/s of page-faults   lost 0\n",
+        {{.name = "page-faults", .unit = "faults", .kind = EVENT_MEMORY}, "2 samples/s   19.1 MiB/s of page-faults   lost 0\n",
          "9.5 MiB  19.1 MiB work (app.py:10)\n"},
         {{.name = "syscalls:sys_enter_write", .unit = ""}, "2 samples/s   20,000,000/s of syscalls:sys_enter_write   lost 0\n",
          " 10000000  20000000 work (app.py:10)\n"},
-        {{.name = "task-wait", .unit = "ns", .is_time = true, .is_waiting = true, .is_task = true},
+        {{.name = "task-wait", .unit = "ns", .kind = EVENT_TASK_WAIT},
          "2 samples/s   0.02 tasks wait   lost 0\n", "0.01      0.02 work (app.py:10)\n"},
     };
     struct live_view v = {.interval_ns = NS_PER_S};
@@ -256,7 +256,7 @@ TEST(binaries)
     assert_null(live_tally_model(t, &model));
     live_tally_time(t, 1000 * NS_PER_S);
     for (uint32_t i = 0; i < 4; i++)
-        add_sample(t, 100, EVENT_CPU, 0, i);
+        add_sample(t, 100, LIVE_EVENT_CPU, 0, i);
     pass_time(t, 1000);
     assert_true(live_page_make(&p, t, &v, 24, 80));
     const char *text = text_of(&p);

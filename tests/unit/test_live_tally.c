@@ -39,10 +39,10 @@ TEST(functions)
     struct live_tally *t = new_tally();
     struct live_view v = {0};
 
-    add_sample(t, 100, EVENT_CPU, 0, STACK_COMPUTE);
-    add_sample(t, 200, EVENT_CPU, 0, STACK_WORK);
-    add_sample(t, 300, EVENT_CPU, 1, STACK_AGAIN);
-    add_sample(t, 400, EVENT_CPU, 2, EMIT_NO_STACK);
+    add_sample(t, 100, LIVE_EVENT_CPU, 0, STACK_COMPUTE);
+    add_sample(t, 200, LIVE_EVENT_CPU, 0, STACK_WORK);
+    add_sample(t, 300, LIVE_EVENT_CPU, 1, STACK_AGAIN);
+    add_sample(t, 400, LIVE_EVENT_CPU, 2, EMIT_NO_STACK);
     assert_int_equal(live_tally_figures(t)->serial, 0); /* the interval has not ended */
     pass_time(t, 1000);
     const struct live_figures *f = live_tally_figures(t);
@@ -72,15 +72,15 @@ TEST(intervals)
     struct live_tally *t = new_tally();
     const struct live_view v = {0};
 
-    add_sample(t, 900, EVENT_CPU, 0, STACK_WORK);
-    add_sample(t, 1000, EVENT_CPU, 0, STACK_WORK);
-    add_sample(t, 500, EVENT_CPU, 0, STACK_MAIN); /* of another event, say: it stands behind those, in one block */
+    add_sample(t, 900, LIVE_EVENT_CPU, 0, STACK_WORK);
+    add_sample(t, 1000, LIVE_EVENT_CPU, 0, STACK_WORK);
+    add_sample(t, 500, LIVE_EVENT_CPU, 0, STACK_MAIN); /* of another event, say: it stands behind those, in one block */
     assert_int_equal(live_tally_figures(t)->serial, 0);
     assert_null(live_tally_block(t));
     expect(t, &v, "work", 20, 20, 20, 20);
     expect(t, &v, "main", 10, 30, 10, 30);
     assert_int_equal(live_tally_figures(t)->length_ns, NS_PER_S);
-    add_sample(t, 1500, EVENT_CPU, 0, STACK_WORK);
+    add_sample(t, 1500, LIVE_EVENT_CPU, 0, STACK_WORK);
     assert_null(live_tally_block(t)); /* a short one, since much was written */
     assert_int_equal(live_tally_figures(t)->serial, 1);
     pass_time(t, 2000);
@@ -91,9 +91,9 @@ TEST(intervals)
     expect(t, &v, "work", 0, 0, 30, 30);
 
     live_tally_freeze(t, true);
-    add_sample(t, 5000, EVENT_CPU, 0, STACK_WORK);
+    add_sample(t, 5000, LIVE_EVENT_CPU, 0, STACK_WORK);
     pass_time(t, 5100);
-    add_sample(t, 9000, EVENT_CPU, 0, STACK_WORK);
+    add_sample(t, 9000, LIVE_EVENT_CPU, 0, STACK_WORK);
     pass_time(t, 9001);
     assert_int_equal(live_tally_figures(t)->serial, 3);
     expect(t, &v, "work", 0, 0, 30, 30);
@@ -101,7 +101,7 @@ TEST(intervals)
     assert_null(live_tally_block(t));
     assert_int_equal(live_tally_figures(t)->length_ns, 5501 * NS_PER_MS);
     expect(t, &v, "work", 20, 20, 50, 50);
-    add_sample(t, 9002, EVENT_CPU, 0, STACK_WORK);
+    add_sample(t, 9002, LIVE_EVENT_CPU, 0, STACK_WORK);
     assert_null(live_tally_end(t, "over"));
     expect(t, &v, "work", 20, 20, 60, 60); /* a short rest is no interval */
     assert_true(live_tally_figures(t)->ended);
@@ -113,9 +113,9 @@ TEST(waits)
     struct live_tally *t = new_tally();
     struct live_view v = {.measure = LIVE_WAITED};
 
-    add_sample(t, 100, EVENT_WAITS, 1, STACK_WAITS);
-    add_sample(t, 150, EVENT_BLAME, 0, STACK_WORK); /* nobody's own time */
-    add_sample(t, 200, EVENT_CPU, 0, STACK_WORK);
+    add_sample(t, 100, LIVE_EVENT_WAITS, 1, STACK_WAITS);
+    add_sample(t, 150, LIVE_EVENT_BLAME, 0, STACK_WORK); /* nobody's own time */
+    add_sample(t, 200, LIVE_EVENT_CPU, 0, STACK_WORK);
     pass_time(t, 1000);
     /* The wait is the time of the Python function that waits. */
     expect(t, &v, "work", 10, 10, 10, 10);
@@ -141,10 +141,10 @@ TEST(threads)
     struct live_view v = {.pid = 100, .tid = 101};
     struct live_rows rows = {0};
 
-    add_sample(t, 100, EVENT_CPU, 0, STACK_WORK);
-    add_sample(t, 200, EVENT_CPU, 1, STACK_COMPUTE);
-    add_sample(t, 300, EVENT_CPU, 1, STACK_COMPUTE);
-    add_sample(t, 400, EVENT_CPU, 2, STACK_MAIN);
+    add_sample(t, 100, LIVE_EVENT_CPU, 0, STACK_WORK);
+    add_sample(t, 200, LIVE_EVENT_CPU, 1, STACK_COMPUTE);
+    add_sample(t, 300, LIVE_EVENT_CPU, 1, STACK_COMPUTE);
+    add_sample(t, 400, LIVE_EVENT_CPU, 2, STACK_MAIN);
     pass_time(t, 1000);
     expect(t, &v, "compute", 20, 20, 20, 20);
     expect(t, &v, "main", 0, 20, 0, 20);
@@ -179,9 +179,9 @@ TEST(renewed)
     other.frame_count = 2;
     other.stacks = stacks;
     other.stack_count = 2;
-    add_sample(t, 100, EVENT_CPU, 0, STACK_WORK);
+    add_sample(t, 100, LIVE_EVENT_CPU, 0, STACK_WORK);
     assert_null(live_tally_model(t, &other));
-    add_sample(t, 200, EVENT_CPU, 0, 1);
+    add_sample(t, 200, LIVE_EVENT_CPU, 0, 1);
     pass_time(t, 1000);
     expect(t, &v, "work", 20, 20, 20, 20);
     expect(t, &v, "main", 0, 20, 0, 20);
@@ -196,10 +196,10 @@ TEST(frozen_at_the_end)
     struct live_tally *t = new_tally();
     const struct live_view v = {0};
 
-    add_sample(t, 100, EVENT_CPU, 0, STACK_WORK);
+    add_sample(t, 100, LIVE_EVENT_CPU, 0, STACK_WORK);
     pass_time(t, 1000);
     live_tally_freeze(t, true);
-    add_sample(t, 1500, EVENT_CPU, 0, STACK_WORK);
+    add_sample(t, 1500, LIVE_EVENT_CPU, 0, STACK_WORK);
     pass_time(t, 4000);
     assert_null(live_tally_end(t, "over"));
     assert_null(live_tally_model(t, NULL));
@@ -224,11 +224,11 @@ TEST(names_come_later)
     named.threads = threads;
     named.thread_count = 1;
     assert_null(live_tally_model(t, &named));
-    add_sample(t, 100, EVENT_CPU, 0, STACK_WORK);
+    add_sample(t, 100, LIVE_EVENT_CPU, 0, STACK_WORK);
     threads[0].name = "MainThread";
     pass_time(t, 1000);
     assert_string_equal(live_tally_threads(t)->list.data[1].name, "python3");
-    add_sample(t, 1100, EVENT_CPU, 0, STACK_WORK);
+    add_sample(t, 1100, LIVE_EVENT_CPU, 0, STACK_WORK);
     pass_time(t, 2000);
     assert_int_equal(live_tally_threads(t)->list.count, 2);
     assert_string_equal(live_tally_threads(t)->list.data[1].name, "MainThread");
@@ -239,7 +239,7 @@ TEST(names_come_later)
 TEST(events)
 {
     static const struct emit_event events[] = {{.name = "page-faults", .unit = "faults"}, {.name = "cs", .unit = "switches"},
-                                               {.name = "cpu-clock", .unit = "ns", .is_time = true}};
+                                               {.name = "cpu-clock", .unit = "ns", .kind = EVENT_CPU_TIME}};
     static const struct emit_event turned[] = {{.name = "cs", .unit = "switches"}, {.name = "page-faults", .unit = "faults"}};
     struct emit_model several = live_model, others = live_model;
     struct live_tally *t = new_tally();
@@ -303,7 +303,7 @@ TEST(bounded)
         }
         assert_null(live_tally_model(t, &model));
         for (uint32_t i = 0; i < PER_ROUND; i++)
-            add_sample(t, round * 1000 + 1, EVENT_CPU, i, i);
+            add_sample(t, round * 1000 + 1, LIVE_EVENT_CPU, i, i);
         pass_time(t, round * 1000 + 1000);
         assert_true(live_tally_threads(t)->list.count <= LIVE_THREADS_MAX);
         for (int by = 0; by < LIVE_BYS; by++) {
@@ -387,7 +387,7 @@ TEST(others_once)
         threads[i] = (struct emit_thread){0, 1000 + i, "t"};
     assert_null(live_tally_model(t, &model));
     for (uint32_t i = 0; i < THREADS; i++)
-        add_sample(t, 1, EVENT_CPU, i, DEEP - 1);
+        add_sample(t, 1, LIVE_EVENT_CPU, i, DEEP - 1);
     pass_time(t, 1000);
     const struct live_cells *cells = live_tally_cells(t, LIVE_BY_FUNCTION);
     assert_int_equal(cells->list.count, LIVE_CELLS_MAX + 1);
@@ -421,7 +421,7 @@ TEST(paced)
     for (uint64_t second = 1; second < 4; second++) {
         for (uint64_t event = 0; event < 2; event++) { /* what is of one event comes behind all of the other */
             for (uint64_t at = 100; at < 1000; at += 100)
-                add_sample(t, second * 1000 + at, event ? EVENT_WAITS : EVENT_CPU, 0, STACK_WORK);
+                add_sample(t, second * 1000 + at, event ? LIVE_EVENT_WAITS : LIVE_EVENT_CPU, 0, STACK_WORK);
         }
         pass_time(t, second * 1000 + 1500); /* what else is in the trace */
         assert_int_equal(f->serial, serial);
@@ -432,7 +432,7 @@ TEST(paced)
     }
     /* The last one lasts as long as the recording. */
     live_tally_last(t, 1000 * NS_PER_S + 4800 * NS_PER_MS);
-    add_sample(t, 4500, EVENT_CPU, 0, STACK_WORK);
+    add_sample(t, 4500, LIVE_EVENT_CPU, 0, STACK_WORK);
     assert_null(live_tally_end(t, "over"));
     assert_int_equal(f->serial, serial + 1);
     assert_int_equal(f->all.samples, 1);
@@ -478,7 +478,7 @@ TEST(losses)
     assert_int_equal(live_tally_figures(t)->lost_by[LOSS_ring_full], 7);
     assert_int_equal(live_tally_figures(t)->lost, 7 + (loss_class_is_sample(trace_loss_class(1000000)) ? 2 : 0));
     live_tally_time(t, UINT64_MAX);
-    add_sample(t, 2000, EVENT_CPU, 0, STACK_WORK);
+    add_sample(t, 2000, LIVE_EVENT_CPU, 0, STACK_WORK);
     live_tally_time(t, 0);
     assert_null(live_tally_end(t, ""));
     live_tally_destroy(t);

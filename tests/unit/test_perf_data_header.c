@@ -37,7 +37,7 @@ TEST(events)
     w.s.model.capture_count = 1;
     for (size_t i = 1; i < EVENTS; i++)
         synthetic_event(&w.s, rows[i].name, "", false);
-    w.s.events.data[2].is_bytes = true;
+    w.s.events.data[2].kind = EVENT_BYTES;
     for (uint32_t i = 0; i < EVENTS; i++)
         synthetic_sample(&w.s, (struct emit_sample){.time_ns = 9, .event = i, .value = 4096, .faults = i == 2, .stack = EMIT_NO_STACK});
     write_out(&w);

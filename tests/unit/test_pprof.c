@@ -87,7 +87,7 @@ TEST(events)
     synthetic_event(&s, "cpu-clock", "ns", true);
     synthetic_event(&s, "page.faults", "switches", false);
     synthetic_event(&s, "unused", "", false);
-    s.events.data[0].is_bytes = true;
+    s.events.data[0].kind = EVENT_BYTES;
     uint32_t f = synthetic_stack(&s, EMIT_NO_STACK, synthetic_python(&s, "f", "a.py", 1, 0, 1));
     for (uint32_t event = 0; event < 3; event++)
         synthetic_sample(&s, (struct emit_sample){.event = event, .stack = f, .value = 100 + event});

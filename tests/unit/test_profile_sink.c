@@ -40,7 +40,7 @@ static void begin(struct world *w, uint32_t rows, uint32_t depth)
     synthetic_thread(&w->s, synthetic_process(&w->s, 20, "cron"), 20, "main");
     synthetic_event(&w->s, "cpu-clock", "ns", true);
     synthetic_event(&w->s, "page-faults", "bytes", false);
-    w->s.events.data[1].is_bytes = true;
+    w->s.events.data[1].kind = EVENT_BYTES;
     for (uint32_t i = 0; i < depth; i++)
         stack = synthetic_stack(&w->s, stack, synthetic_python(&w->s, "f", "/srv/app.py", i + 1, 0, 1));
     w->capture = (struct emit_capture){.name = "c", .hostname = "web-1", .kernel_release = "", .machine = "", .cpu_model = "", .recorder = "",

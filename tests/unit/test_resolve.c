@@ -111,7 +111,7 @@ TEST(python_stack)
     assert_int_equal(m->threads[out.thread].tid, 100);
     assert_int_equal(m->processes[m->threads[out.thread].process].pid, 100);
     assert_string_equal(m->events[out.event].name, "cpu-clock");
-    assert_true(m->events[out.event].is_time);
+    assert_true(event_is_time(m->events[out.event].kind));
     const struct emit_frame *leaf = &m->frames[m->stacks[out.stack].frame];
     assert_string_equal(leaf->file, "/a.py");
     assert_string_equal(leaf->module, "/usr/bin/python3");
@@ -1104,9 +1104,9 @@ TEST(faults_are_bytes)
         struct emit_sample out = sample(&s, 1, 0, 50);
         const struct emit_event *event = &resolver_model(s.resolver)->events[out.event];
         assert_string_equal(event->unit, page ? "bytes" : "faults");
-        assert_int_equal(event->is_bytes, page != 0);
-        assert_true(event->is_counted);
-        assert_false(event->is_time);
+        assert_int_equal(event_is_bytes(event->kind), page != 0);
+        assert_true(event_is_counted(event->kind));
+        assert_false(event_is_time(event->kind));
         assert_int_equal(out.value, page ? 7 * 16384 : 7);
         assert_int_equal(out.faults, page ? 7 : 0);
         teardown(&s);
@@ -1124,7 +1124,7 @@ TEST(bytes_stay_bytes)
     LOAD(&s, event, .id = 1, .name = name, .unit = unit, .period = 16, .kind = TRACE_EVENT_COUNTED);
     process(&s, 1, 100, "/usr/bin/python3");
     struct emit_sample out = sample(&s, 1, 0, 50);
-    assert_true(resolver_model(s.resolver)->events[out.event].is_bytes);
+    assert_true(event_is_bytes(resolver_model(s.resolver)->events[out.event].kind));
     assert_int_equal(out.value, 7);
     assert_int_equal(out.faults, 0);
     teardown(&s);
@@ -1156,30 +1156,28 @@ TEST(sums_have_an_end)
 TEST(kinds_of_time)
 {
     static const struct {
-        uint32_t kind;
-        bool is_cpu, is_off_cpu, is_waiting, is_blame, is_task, is_counted;
-    } kinds[] = {{TRACE_EVENT_ON_CPU, .is_cpu = true},
-                 {TRACE_EVENT_OFF_CPU, .is_off_cpu = true, .is_waiting = true},
-                 {TRACE_EVENT_BLAME, .is_waiting = true, .is_blame = true},
-                 {TRACE_EVENT_TASK, .is_waiting = true, .is_task = true},
-                 {TRACE_EVENT_COUNTED, .is_counted = true}};
+        uint32_t recorded;
+        enum event_value kind;
+        bool waits, spans;
+    } kinds[] = {{TRACE_EVENT_ON_CPU, EVENT_CPU_TIME, .spans = true},
+                 {TRACE_EVENT_OFF_CPU, EVENT_OFF_CPU, .waits = true, .spans = true},
+                 {TRACE_EVENT_BLAME, EVENT_BLAME, .waits = true},
+                 {TRACE_EVENT_TASK, EVENT_TASK_WAIT, .waits = true},
+                 {TRACE_EVENT_COUNTED, EVENT_COUNTED_TIME}};
 
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         struct scene s;
         setup(&s, NULL);
         uint32_t name = string(&s, "sched:sched_stat_wait"), unit = string(&s, "ns");
-        LOAD(&s, event, .id = 1, .name = name, .unit = unit, .period = 16, .kind = kinds[i].kind);
+        LOAD(&s, event, .id = 1, .name = name, .unit = unit, .period = 16, .kind = kinds[i].recorded);
         process(&s, 1, 100, "/usr/bin/python3");
         struct emit_sample out = sample(&s, 1, 0, 50);
         const struct emit_event *event = &resolver_model(s.resolver)->events[out.event];
-        assert_true(event->is_time && !event->is_bytes && !out.faults);
-        assert_int_equal(emit_event_is_cpu(event), kinds[i].is_cpu);
-        assert_int_equal(emit_event_is_off_cpu(event), kinds[i].is_off_cpu);
-        assert_int_equal(event->is_waiting, kinds[i].is_waiting);
-        assert_int_equal(event->is_blame, kinds[i].is_blame);
-        assert_int_equal(event->is_task, kinds[i].is_task);
-        assert_int_equal(event->is_counted, kinds[i].is_counted);
-        assert_int_equal(emit_event_has_spans(event), kinds[i].is_cpu || kinds[i].is_off_cpu);
+        assert_true(event_is_time(event->kind) && !event_is_bytes(event->kind) && !out.faults);
+        assert_int_equal(event->kind, kinds[i].kind);
+        assert_int_equal(event_is_waiting(event->kind), kinds[i].waits);
+        assert_int_equal(event_is_counted(event->kind), kinds[i].recorded == TRACE_EVENT_COUNTED);
+        assert_int_equal(event_has_spans(event->kind), kinds[i].spans);
         teardown(&s);
     }
 }

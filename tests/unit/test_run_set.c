@@ -55,7 +55,7 @@ TEST(copy)
     assert_null(run_event_find(&to, run, "page-faults"));
     const struct run_event *e = run_event_find(&to, run, "cpu-clock");
     assert_non_null(e);
-    assert_true(e->is_time && e->samples == 10 && e->total == 100 && e->weight == 10 && e->lost == 1 && e->ticks == 11);
+    assert_true(event_is_time(e->kind) && e->samples == 10 && e->total == 100 && e->weight == 10 && e->lost == 1 && e->ticks == 11);
     assert_int_equal(e->functions.count, 2);
     assert_int_equal(e->functions.data[0].id, main); /* in order of the numbers here */
     assert_true(e->functions.data[0].self == 70 && e->functions.data[1].self == 30);

@@ -209,7 +209,7 @@ TEST(facts)
     assert_int_equal(e->lost, 8);
     assert_int_equal(e->ticks, 38);
     assert_int_equal(e->frequency_hz, 99);
-    assert_true(e->is_time && !e->is_waiting);
+    assert_true(event_is_time(e->kind) && !event_is_waiting(e->kind));
     /* A capture without samples is a run without time. */
     assert_string_equal(text(&t, b->name), "b.bin");
     assert_int_equal(b->events.count, 0);
@@ -389,7 +389,7 @@ TEST(events)
 
     setup(&t);
     uint32_t waits = synthetic_event(&t.s, "off-cpu", "ns", true);
-    t.s.events.data[waits].is_waiting = true;
+    t.s.events.data[waits].kind = EVENT_OFF_CPU;
     uint32_t main = python(&t, EMIT_NO_STACK, "main", 1), f = python(&t, main, "f", 2);
     for (int i = 0; i < 300; i++) {
         sample(&t.s, 0, i % 3 ? main : f);
@@ -399,7 +399,7 @@ TEST(events)
     expect_cell(function_cell(&t, 0, "f"), 100, 100);
     expect_cell(function_cell(&t, 0, "main"), 200, 300);
     const struct run_event *e = run_event_find(&t.set, &t.set.runs.data[0], "off-cpu");
-    assert_true(e->is_waiting);
+    assert_true(event_is_waiting(e->kind));
     assert_int_equal(e->samples, 300);
     assert_true(e->total == 600e9);
     assert_true(e->weight == (150 * 1e18 + 150 * 9e18) / 600e9);

@@ -48,10 +48,10 @@ static void setup(struct scene *c)
     s->model.captures = &capture;
     s->model.capture_count = 1;
     synthetic_event(s, "cpu-clock", "ns", true);
-    s->events.data[synthetic_event(s, "off-cpu", "ns", true)].is_waiting = true;
+    s->events.data[synthetic_event(s, "off-cpu", "ns", true)].kind = EVENT_OFF_CPU;
     uint32_t tasks = synthetic_event(s, "task-wait", "ns", true), blame = synthetic_event(s, "gil-blame", "ns", true);
-    s->events.data[tasks].is_waiting = s->events.data[tasks].is_task = true;
-    s->events.data[blame].is_waiting = s->events.data[blame].is_blame = true;
+    s->events.data[tasks].kind = EVENT_TASK_WAIT;
+    s->events.data[blame].kind = EVENT_BLAME;
     c->process = synthetic_process(s, 100, "app.py");
     s->processes.data[c->process].python_version = 0x030c01f0;
     c->main = synthetic_thread(s, c->process, 100, "MainThread");

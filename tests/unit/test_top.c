@@ -195,11 +195,11 @@ TEST(json)
 
     setup_small(&s);
     o.json = true;
-    s.events.data[0] = (struct emit_event){.name = "page-faults", .unit = "bytes", .is_bytes = true};
+    s.events.data[0] = (struct emit_event){.name = "page-faults", .unit = "bytes", .kind = EVENT_BYTES};
     o.merge = EMIT_MERGE_THREAD;
     assert_true(contains(&s, "top", o, "\"weight_bytes\":50000000"));
     assert_true(contains(&s, "top", o, "{\"pid\":100,\"process\":\"python3\",\"title\":\"\",\"tid\":102,\"thread\":\"worker\","));
-    s.events.data[0].is_bytes = false;
+    s.events.data[0].kind = EVENT_AMOUNT;
     assert_true(contains(&s, "top", o, "\"unit\":\"count\"") && contains(&s, "top", o, "\"self_weight_count\":20000000"));
     synthetic_deinit(&s);
 }
@@ -226,7 +226,7 @@ TEST(waits)
 
     synthetic_thread(&s, synthetic_process(&s, 100, "python3"), 101, "MainThread");
     synthetic_event(&s, "wall", "ns", true);
-    s.events.data[0].is_wall = true;
+    s.events.data[0].kind = EVENT_WALL_TIME;
     uint32_t lock = synthetic_mark(&s, "[wait: lock]"), disk = synthetic_mark(&s, "[wait: uninterruptible]");
     s.frames.data[lock].wait = "lock";
     s.frames.data[disk].wait = "uninterruptible";
@@ -282,7 +282,7 @@ TEST(errors)
 
     synthetic_thread(&s, synthetic_process(&s, 100, "python3"), 101, "MainThread");
     synthetic_event(&s, "off-cpu", "ns", true);
-    s.events.data[0].is_waiting = true;
+    s.events.data[0].kind = EVENT_OFF_CPU;
     s.model.label_sets = &(const struct emit_label_set){.wait = EMIT_WAIT_LOCK};
     s.model.label_set_count = 1;
     uint32_t lock = synthetic_mark(&s, "[wait: lock]"), wait = synthetic_python(&s, "wait", "/srv/x.py", 2, 1, 1);

@@ -44,7 +44,7 @@ static struct error *folded_report(const struct report *r, FILE *out)
 {
     const struct comparison *c = r->comparison;
     size_t count = c->set->nodes.count;
-    double *sums = calloc(2 * count, sizeof *sums), scale = mean_factor(c) / (c->is_time ? 1000 : 1);
+    double *sums = calloc(2 * count, sizeof *sums), scale = mean_factor(c) / (event_is_time(c->kind) ? 1000 : 1);
     struct buf text = {0};
     bool ok = sums;
 

@@ -246,8 +246,9 @@ static struct error *json_report(const struct report *r, FILE *out)
     words_put_method(r, &method);
     bool ok = object && json_set(object, "format", json_string("diff")) && json_set(object, "version", json_integer(1)) &&
               json_set_name(object, "exporter", r->exporter) && set_text(object, "event", r, c->event) &&
-              set_text(object, "unit", r, c->unit) && json_set(object, "is_time", json_boolean(c->is_time)) &&
-              json_set(object, "is_waiting", json_boolean(c->is_waiting)) && json_set(object, "is_task", json_boolean(c->is_task)) &&
+              set_text(object, "unit", r, c->unit) && json_set(object, "is_time", json_boolean(event_is_time(c->kind))) &&
+              json_set(object, "is_waiting", json_boolean(event_is_waiting(c->kind))) &&
+              json_set(object, "is_task", json_boolean(c->kind == EVENT_TASK_WAIT)) &&
               json_set(object, "is_cpu", json_boolean(c->is_cpu)) && json_set(object, "by_work", json_boolean(c->by_work)) &&
               json_set(object, "conclusive", json_boolean(c->conclusive)) &&
               json_set(object, "tested_rows", json_number(c->tested_rows)) && set_words(object, "verdict", &verdict) &&

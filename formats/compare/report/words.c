@@ -110,9 +110,9 @@ static void put_matter(const struct report *r, struct buf *out)
 {
     const struct comparison *c = r->comparison;
 
-    if (c->is_waiting)
+    if (event_is_waiting(c->kind))
         buf_put_str(out, "waiting");
-    else if (c->is_time)
+    else if (event_is_time(c->kind))
         buf_put_str(out, "time");
     else
         put_name(r, c->unit, out);
@@ -146,8 +146,8 @@ void words_put_head(const struct report *r, struct buf *out)
     put_programs(r, out);
     buf_put_str(out, ": ");
     put_name(r, c->event, out);
-    if (c->is_cpu || c->is_waiting)
-        buf_put_str(out, c->is_cpu ? ", CPU time" : c->is_task ? ", time that tasks waited" : ", time off the CPU");
+    if (c->is_cpu || event_is_waiting(c->kind))
+        buf_put_str(out, c->is_cpu ? ", CPU time" : c->kind == EVENT_TASK_WAIT ? ", time that tasks waited" : ", time off the CPU");
     buf_put_str(out, c->by_work ? ", per unit of work" : "");
 }
 

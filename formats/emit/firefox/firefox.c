@@ -102,7 +102,7 @@ static struct error *write_column(struct firefox *f, const struct firefox_track 
                                   uint64_t *row_count)
 {
     struct firefox_rows rows = {.tracks = &f->tracks, .track = track};
-    bool is_time = f->model->events[track->event].is_time;
+    bool is_time = event_is_time(f->model->events[track->event].kind);
     const struct firefox_row *row;
     struct buf text = {0};
     struct error *err;
@@ -131,11 +131,12 @@ static struct error *write_samples(struct firefox *f, const struct firefox_track
     const struct emit_event *event = &f->model->events[track->event];
     uint64_t count;
 
-    fprintf(f->out, "\"samples\":{\"weightType\":\"%s\"", event->is_time ? "tracing-ms" : event->is_bytes ? "bytes" : "samples");
+    fprintf(f->out, "\"samples\":{\"weightType\":\"%s\"",
+            event_is_time(event->kind) ? "tracing-ms" : event_is_bytes(event->kind) ? "bytes" : "samples");
     TRY(write_column(f, track, "stack", COLUMN_STACK, &count));
     TRY(write_column(f, track, "time", COLUMN_TIME, &count));
     TRY(write_column(f, track, "weight", COLUMN_WEIGHT, &count));
-    if (event->is_time)
+    if (event_is_time(event->kind))
         TRY(write_column(f, track, "threadCPUDelta", COLUMN_CPU, &count));
     fprintf(f->out, ",\"length\":%" PRIu64 "},\n", count);
     return ferror(f->out) ? error_os(errno, "cannot write the profile") : NULL;

@@ -88,7 +88,7 @@ struct error *firefox_markers_add(struct firefox_markers *m, const struct emit_s
 {
     const struct emit_event *event = &m->model->events[sample->event];
     uint64_t end = firefox_time_of(m->model, sample);
-    uint64_t length = emit_event_has_spans(event) ? sample->value : 0;
+    uint64_t length = event_has_spans(event->kind) ? sample->value : 0;
     struct firefox_span span = {.open = true,
                                 .start_ns = end > length ? end - length : 0,
                                 .end_ns = end,
@@ -96,13 +96,13 @@ struct error *firefox_markers_add(struct firefox_markers *m, const struct emit_s
                                 .capture = sample->capture,
                                 .stack = sample->stack};
 
-    if (event->is_blame || event->is_task || sample->owed) /* stands for others, and has no place in time */
+    if (event->kind == EVENT_BLAME || event->kind == EVENT_TASK_WAIT || sample->owed) /* stands for others, and has no place in time */
         return NULL;
     if (!VEC_EXTEND_COUNTED(m->limits, &m->threads, (size_t)sample->thread + 1))
         return error_no_memory();
     struct firefox_thread_markers *t = &m->threads.data[sample->thread];
     enum emit_wait wait = firefox_labels_of(m->model, sample->label_set)->wait;
-    if (emit_event_has_spans(event) && wait != EMIT_WAIT_NONE) {
+    if (event_has_spans(event->kind) && wait != EMIT_WAIT_NONE) {
         enum emit_wait before = firefox_labels_of(m->model, t->open[FIREFOX_MARKER_WAIT].label_set)->wait;
         TRY(extend(m, t, FIREFOX_MARKER_WAIT, &span, sample->continues && wait == before));
     }

@@ -19,7 +19,7 @@ static uint64_t find_interval(const struct emit_model *m, uint32_t event)
     const struct emit_rate rate = first_rate_of(m, event);
     uint64_t interval = rate.frequency_hz ? NS_PER_S / rate.frequency_hz : rate.period;
 
-    return m->events[event].is_time && interval && interval < NS_PER_S ? interval : NS_PER_S / USUAL_HZ;
+    return event_is_time(m->events[event].kind) && interval && interval < NS_PER_S ? interval : NS_PER_S / USUAL_HZ;
 }
 
 uint64_t firefox_interval(struct firefox_times *t, uint32_t event)

@@ -46,10 +46,10 @@ static struct firefox_series *series_of(struct firefox_tracks *t, const struct e
 static uint32_t flags_of(const struct emit_model *m, const struct emit_sample *sample)
 {
     const struct emit_event *event = &m->events[sample->event];
-    bool waits = emit_event_is_off_cpu(event) ||
+    bool waits = event->kind == EVENT_OFF_CPU ||
                  (sample->label_set < m->label_set_count && m->label_sets[sample->label_set].wait != EMIT_WAIT_NONE);
 
-    if (!emit_event_has_spans(event) || sample->owed)
+    if (!event_has_spans(event->kind) || sample->owed)
         return 0;
     return waits ? IS_SPAN : IS_SPAN | IS_ON_CPU;
 }
@@ -266,7 +266,7 @@ struct error *firefox_rows_next(struct firefox_rows *r, const struct firefox_row
         TRY(next_sample(r, &sample, &found));
         if (found)
             queue_sample(r, &sample, interval_ns);
-        else if (r->has_last && r->tracks->model->events[r->track->event].is_time)
+        else if (r->has_last && event_is_time(r->tracks->model->events[r->track->event].kind))
             queue_end(r);
         r->ended = !found;
     }

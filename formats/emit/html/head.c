@@ -22,13 +22,13 @@ static struct error *put_events(struct writer *w)
         uint64_t period = i < w->head->period_count ? w->head->periods[i] : HTML_NO_PERIOD;
         json_t *object = json_object();
         bool ok = object && json_set_name(object, "name", e->name) && json_set_name(object, "unit", e->unit) &&
-                  json_set(object, "isTime", json_boolean(e->is_time)) &&
-                  json_set(object, "isWaiting", json_boolean(e->is_waiting)) &&
-                  json_set(object, "isWall", json_boolean(e->is_wall)) &&
-                  json_set(object, "isBlame", json_boolean(e->is_blame)) &&
-                  json_set(object, "isTask", json_boolean(e->is_task)) &&
-                  json_set(object, "isBytes", json_boolean(e->is_bytes)) &&
-                  json_set(object, "isCounted", json_boolean(e->is_counted)) &&
+                  json_set(object, "isTime", json_boolean(event_is_time(e->kind))) &&
+                  json_set(object, "isWaiting", json_boolean(event_is_waiting(e->kind))) &&
+                  json_set(object, "isWall", json_boolean(e->kind == EVENT_WALL_TIME)) &&
+                  json_set(object, "isBlame", json_boolean(e->kind == EVENT_BLAME)) &&
+                  json_set(object, "isTask", json_boolean(e->kind == EVENT_TASK_WAIT)) &&
+                  json_set(object, "isBytes", json_boolean(event_is_bytes(e->kind))) &&
+                  json_set(object, "isCounted", json_boolean(event_is_counted(e->kind))) &&
                   json_set(object, "period", json_number(period == HTML_NO_PERIOD ? 0 : period));
         TRY(html_rows_put(&w->rows, object, ok));
     }

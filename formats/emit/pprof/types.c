@@ -84,7 +84,7 @@ static bool spell_type(const struct emit_event *event, size_t number, bool is_fi
 /* Names the values of an event. Two events may be spelled alike: then the later one gets a number. */
 static struct error *name_type(struct pprof_types *t, const struct emit_event *event, struct pprof_tables *tables)
 {
-    const char *unit = event->is_time ? "nanoseconds" : event->is_bytes ? "bytes" : counted;
+    const char *unit = event_is_time(event->kind) ? "nanoseconds" : event_is_bytes(event->kind) ? "bytes" : counted;
     struct pprof_type type = {.unit = pprof_plain_string(tables, unit)};
     size_t number = 0;
 
@@ -100,7 +100,7 @@ static struct error *name_type(struct pprof_types *t, const struct emit_event *e
 struct error *pprof_types_init(struct pprof_types *t, const struct pprof_samples *samples, const struct emit_options *options,
                                struct pprof_tables *tables)
 {
-    static const struct emit_event none = {.name = "cpu-clock", .unit = "ns", .is_time = true};
+    static const struct emit_event none = {.name = "cpu-clock", .unit = "ns", .kind = EVENT_CPU_TIME};
 
     TRY(choose_events(t, samples, options));
     for (size_t i = 0; i < t->events.count; i++)
@@ -113,7 +113,7 @@ static uint64_t period_of(const struct emit_model *m, uint32_t event)
 {
     const struct emit_rate rate = first_rate_of(m, event);
 
-    if (m->events[event].is_time && rate.frequency_hz)
+    if (event_is_time(m->events[event].kind) && rate.frequency_hz)
         return 1000000000 / rate.frequency_hz;
     return rate.period < INT64_MAX ? rate.period : 0;
 }

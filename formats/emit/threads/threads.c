@@ -58,12 +58,12 @@ static struct error *threads_sample(void *state, const struct emit_sample *s)
     const struct emit_event *event = &t->model->events[s->event];
 
     t->tells_lasting |= s->lasts;
-    if (event->is_task) {
+    if (event->kind == EVENT_TASK_WAIT) {
         t->has_tasks = true;
         return waiting_tasks_add(&t->tasks, t->options.limits, s) ? NULL : error_no_memory();
     }
-    t->has_waits |= emit_event_is_off_cpu(event) || event->is_wall;
-    if (event->is_blame || s->owed) /* stacks of other moments */
+    t->has_waits |= event->kind == EVENT_OFF_CPU || event->kind == EVENT_WALL_TIME;
+    if (event->kind == EVENT_BLAME || s->owed) /* stacks of other moments */
         return NULL;
     if (!VEC_EXTEND_COUNTED(t->options.limits, &t->newest, (size_t)s->thread + 1))
         return error_no_memory();
