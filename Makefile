@@ -202,7 +202,7 @@ DEB_TEST  := libcmocka-dev python3 python3-pytest python3-pytest-xdist python3-p
 # 164 MB to fetch, 560 MB installed, a minute. Where it cannot be had, the tests of the page are skipped.
 DEB_BROWSER := chromium-headless-shell
 DEB_DEB   := dpkg-dev debhelper xz-utils
-DEB_STATIC := libssl-dev libc-ares-dev dpkg-dev make python3
+DEB_STATIC := libssl-dev libc-ares-dev dpkg-dev make python3 ca-certificates
 DEB_FUZZ  := libclang-rt-14-dev python3
 DEB_DEMO  := python3 python3-dev
 DEB_BENCH := python3 python3-venv linux-perf
@@ -449,6 +449,8 @@ wheel: package-tree ## what pip installs: build/pycap_profiler-$(VERSION)-*.whl
 	$(Q)$(PYTHON) docs/build/wheel.py $(VERSION) $(MACHINE) $(STATIC)/usr $(OUT)
 rpm: package-tree ## build/pycap-$(VERSION)-1.MACHINE.rpm, build/pysym-$(VERSION)-1.MACHINE.rpm
 	$(Q)sh docs/build/rpm.sh $(VERSION) $(STATIC)/usr $(OUT)
+image: package-tree ## a container image, for docker load, podman load and Kubernetes: build/pycap-$(VERSION)-oci-MACHINE.tar
+	$(Q)$(PYTHON) docs/build/image.py $(VERSION) $(MACHINE) $(STATIC)/usr $(OUT)
 .PHONY: release
 release: ## all that a release consists of, out of a clean clone: build/release/$(VERSION) (docs/release.md)
 	$(Q)sh docs/build/release.sh $(VERSION)

@@ -16,8 +16,8 @@ heading() { # FILE PATTERN
 heading CHANGES "^$version \("
 heading docs/debian/changelog "^pycap \($version-[0-9]+\)"
 
-wrong=$(grep -rnoE '(pycap|pysym)[_:][0-9]+(\.[0-9]+)+|"(exporter|tool)": "py(cap|sym) [0-9.]+' README.md docs |
-    grep -vE "[_: ]$(printf '%s' "$version" | sed 's/\./\\./g')\$" || true)
+wrong=$(grep -rnoE '(pycap|pysym)[_:-][0-9]+(\.[0-9]+)+|"(exporter|tool)": "py(cap|sym) [0-9.]+' README.md docs |
+    grep -vE "[_: -]$(printf '%s' "$version" | sed 's/\./\\./g')\$" || true)
 if [ -n "$wrong" ]; then
     printf '%s\n' "$wrong" | sed "s/\$/: the version is $version/" >&2
     status=1

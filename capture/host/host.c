@@ -187,6 +187,13 @@ static void read_capabilities(struct host *h)
 #undef HAS
 }
 
+bool host_is_pid_namespace_own(void)
+{
+    struct stat st;
+
+    return !stat("/proc/self/ns/pid", &st) && st.st_ino != INITIAL_PID_NAMESPACE;
+}
+
 struct error *host_read(struct host *h)
 {
     struct utsname name;
@@ -211,7 +218,7 @@ struct error *host_read(struct host *h)
     h->perf_event_paranoid = (int)read_number("/proc/sys/kernel/perf_event_paranoid", -2);
     h->kptr_restrict = (int)read_number("/proc/sys/kernel/kptr_restrict", -2);
     h->perf_max_sample_rate = (uint64_t)read_number("/proc/sys/kernel/perf_event_max_sample_rate", 0);
-    h->own_pid_namespace = !stat("/proc/self/ns/pid", &st) && st.st_ino != INITIAL_PID_NAMESPACE;
+    h->own_pid_namespace = host_is_pid_namespace_own();
     read_line("/sys/kernel/security/lockdown", text, sizeof text);
     char *open = strchr(text, '['), *close = open ? strchr(open, ']') : NULL;
     if (close)

@@ -27,7 +27,7 @@ struct host {
     int perf_event_paranoid;  /* -2 unknown */
     int kptr_restrict;        /* -2 unknown */
     uint64_t perf_max_sample_rate;
-    bool own_pid_namespace;   /* pycap runs in a pid namespace other than the initial one */
+    bool own_pid_namespace;   /* host_is_pid_namespace_own() */
     char cpu_model[128];      /* "" unknown */
     uint32_t thread_count;    /* of all processes, when this was read; 0 unknown */
     uint32_t process_count;   /* likewise, a few more at most */
@@ -37,6 +37,8 @@ struct host {
 };
 struct error *host_read(struct host *h);
 void host_deinit(struct host *h);
+/* Whether pycap runs in a pid namespace other than the initial one: it does not see all processes then. */
+bool host_is_pid_namespace_own(void);
 /* Returns one more than the highest number of a CPU that was online. */
 uint32_t host_cpu_end(const struct host *h);
 /*

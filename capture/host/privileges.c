@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <linux/bpf.h>
 #include <linux/capability.h>
+#include <linux/seccomp.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,6 +91,15 @@ struct error *privileges_check(const struct host *h)
         : h->cap_perfmon ? "it is needed to load the sampler"
                          : "CAP_BPF is needed to load the sampler and CAP_PERFMON to attach it",
         name_for_sudo(path));
+}
+
+const char *privileges_filter_hint(int os_errno)
+{
+    bool refused = os_errno == EPERM || os_errno == EACCES || os_errno == ENOSYS;
+
+    return refused && prctl(PR_GET_SECCOMP) == SECCOMP_MODE_FILTER
+               ? " (a seccomp filter is in force, as in containers: it has to allow bpf and perf_event_open)"
+               : "";
 }
 
 void privileges_print_missing(const struct host *h, const char *prefix, FILE *out)

@@ -17,6 +17,8 @@
  * tells how to grant it. NULL when all is well.
  */
 struct error *privileges_check(const struct host *h);
+/* What to say of bpf() or perf_event_open() that failed so where a filter of system calls is in force, as in a container; else "". */
+const char *privileges_filter_hint(int os_errno);
 /*
  * Writes a line for each missing capability without which recording is possible but incomplete. Lines begin with
  * `prefix`.

@@ -156,17 +156,23 @@ uint64_t procfs_namespace(pid_t pid, const char *name)
     return stat(path, &st) ? 0 : st.st_ino;
 }
 
-char *procfs_cgroup(pid_t pid)
+char *procfs_cgroups(pid_t pid)
 {
     char path[64], *text;
 
     snprintf(path, sizeof path, "/proc/%d/cgroup", pid);
     struct error *err = procfs_read(path, &text, NULL);
-    if (err) {
-        error_destroy(err);
+    bool failed = err;
+    error_destroy(err);
+    return failed ? NULL : text;
+}
+
+char *procfs_cgroup(pid_t pid)
+{
+    char *text = procfs_cgroups(pid), *found = NULL;
+
+    if (!text)
         return NULL;
-    }
-    char *found = NULL;
     for (char *save, *line = strtok_r(text, "\n", &save); line && !found; line = strtok_r(NULL, "\n", &save)) {
         if (!strncmp(line, "0::", 3))
             found = strdup(line + 3);

@@ -40,6 +40,8 @@ bool procfs_root_is_closed(pid_t pid);
 uint64_t procfs_namespace(pid_t pid, const char *name);
 /* Path in the unified cgroup hierarchy, malloc'd; NULL when unknown. */
 char *procfs_cgroup(pid_t pid);
+/* Its paths in all hierarchies, a line each: the text of /proc/PID/cgroup. The same otherwise. */
+char *procfs_cgroups(pid_t pid);
 /* Its arguments with blanks between them, at most 4 KiB, malloc'd; NULL when unknown. */
 char *procfs_cmdline(pid_t pid);
 /*

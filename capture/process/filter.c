@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "capture/host/procfs.h"
+#include "capture/process/containers.h"
 
 void filter_deinit(struct filter *f)
 {
@@ -15,14 +16,22 @@ void filter_deinit(struct filter *f)
         free(f->comms.data[i]);
     for (size_t i = 0; i < f->cgroups.count; i++)
         free(f->cgroups.data[i]);
+    for (size_t i = 0; i < f->containers.count; i++)
+        free(f->containers.data[i]);
     VEC_DEINIT(&f->comms);
     VEC_DEINIT(&f->cgroups);
+    VEC_DEINIT(&f->containers);
     free(f->mount);
+}
+
+bool filter_is_by_cgroup(const struct filter *f)
+{
+    return f->cgroups.count || f->containers.count;
 }
 
 bool filter_is_empty(const struct filter *f)
 {
-    return !f->comms.count && !f->cgroups.count;
+    return !f->comms.count && !filter_is_by_cgroup(f);
 }
 
 struct error *filter_add_comms(struct filter *f, const char *list)
@@ -119,6 +128,42 @@ struct error *filter_add_cgroups(struct filter *f, const char *list)
     return err;
 }
 
+/* Adds the container that the beginning of a list means, up to its first comma. */
+static struct error *add_container(struct filter *f, const struct containers *all, const char *list, size_t len)
+{
+    char *given = strndup(list, len), *copy;
+    const char *id;
+
+    if (!given)
+        return error_no_memory();
+    struct error *err = containers_choose(all, given, &id);
+    free(given);
+    if (err)
+        return err;
+    copy = strdup(id);
+    if (!copy || !VEC_PUSH(&f->containers, copy)) {
+        free(copy);
+        return error_no_memory();
+    }
+    return NULL;
+}
+
+struct error *filter_add_containers(struct filter *f, const char *list)
+{
+    struct containers all = {0};
+    struct error *err = containers_read(&all);
+
+    for (const char *p = list; !err; p++) {
+        size_t len = strcspn(p, ",");
+        err = add_container(f, &all, p, len);
+        p += len;
+        if (!*p)
+            break;
+    }
+    containers_deinit(&all);
+    return err;
+}
+
 bool filter_has_cgroup(const struct filter *f, size_t index)
 {
     char *path;
@@ -142,8 +187,21 @@ bool filter_has_path(const struct filter *f, const char *cgroup)
     return false;
 }
 
+static bool is_in_container(const struct filter *f, uint32_t tgid)
+{
+    char *cgroups = procfs_cgroups((pid_t)tgid);
+    bool passes = false;
+
+    for (size_t i = 0; cgroups && !passes && i < f->containers.count; i++)
+        passes = containers_holds(f->containers.data[i], cgroups);
+    free(cgroups);
+    return passes;
+}
+
 bool filter_passes_cgroup(const struct filter *f, uint32_t tgid)
 {
+    if (f->containers.count && !is_in_container(f, tgid))
+        return false;
     if (!f->cgroups.count)
         return true;
     char *cgroup = procfs_cgroup((pid_t)tgid);

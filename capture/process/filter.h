@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The filters --comm and --cgroup: only processes with one of the names, or in one of the cgroups, are sampled. What a process
- * is named, process_names.h says. The sampler is not configured for the others, so their ticks cost it one failed table lookup.
+ * The filters --comm, --cgroup and --container: only processes with one of the names, in one of the cgroups, in one of the containers
+ * are sampled. What a process is named, process_names.h says. The sampler is not configured for the others, so their ticks cost it one failed table lookup.
  */
 #ifndef CAPTURE_PROCESS_FILTER_H
 #define CAPTURE_PROCESS_FILTER_H
@@ -13,9 +13,10 @@
 #include "formats/base/vec.h"
 
 struct filter {
-    VEC(char *) comms;   /* names and titles, as they were given */
-    VEC(char *) cgroups; /* paths in the unified hierarchy, without a slash at the end: "" is its root */
-    char *mount;         /* where that hierarchy is mounted; NULL while `cgroups` is empty */
+    VEC(char *) comms;      /* names and titles, as they were given */
+    VEC(char *) cgroups;    /* paths in the unified hierarchy, without a slash at the end: "" is its root */
+    VEC(char *) containers; /* whole IDs or names, as cgroup paths hold them */
+    char *mount;            /* where that hierarchy is mounted; NULL while `cgroups` is empty */
 };
 void filter_deinit(struct filter *f);
 bool filter_is_empty(const struct filter *f);
@@ -29,12 +30,19 @@ struct error *filter_add_comms(struct filter *f, const char *list);
 struct error *filter_add_cgroups(struct filter *f, const char *list);
 /* The same, with the text of a mountinfo file, from which the mount point is taken. For tests. */
 struct error *filter_add_cgroups_by(struct filter *f, const char *list, const char *mountinfo);
+/*
+ * Adds the containers of a list "ID,ID", each an ID or how it begins (containers_choose()): the process must be in one of them, or in a
+ * container inside it. The container has to run.
+ */
+struct error *filter_add_containers(struct filter *f, const char *list);
 
+/* Whether it asks for a process's cgroups, which may change. */
+bool filter_is_by_cgroup(const struct filter *f);
 /* Whether the cgroup with this index in `cgroups` exists. */
 bool filter_has_cgroup(const struct filter *f, size_t index);
 /* Whether a process in this cgroup passes. `cgroup` may be NULL when it is unknown. */
 bool filter_has_path(const struct filter *f, const char *cgroup);
-/* The same for a running process; reads its cgroup from /proc, where there is a filter of cgroups. */
+/* Whether a running process passes the filters of cgroups and of containers; reads its cgroups from /proc where there are such. */
 bool filter_passes_cgroup(const struct filter *f, uint32_t tgid);
 
 #endif

@@ -443,7 +443,7 @@ struct error *processes_reap(struct processes *p, uint64_t time_ns)
     TRY(ask_again(p, time_ns));
     TRY(processes_decide(p, time_ns));
     /* No event reports a move into another cgroup. */
-    if (p->options.filter && p->options.filter->cgroups.count && time_ns - p->filtered_ns > FILTER_AGAIN_NS) {
+    if (p->options.filter && filter_is_by_cgroup(p->options.filter) && time_ns - p->filtered_ns > FILTER_AGAIN_NS) {
         p->filtered_ns = time_ns;
         for (size_t i = 0; i < p->live.count; i++)
             TRY(select_again(p, p->live.data[i], time_ns));

@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 
 #include "capture/host/memory_limit.h"
+#include "capture/host/privileges.h"
 
 /* What pycap itself holds besides, when it begins. */
 #define OWN_BYTES (UINT64_C(8) << 20)
@@ -61,7 +62,7 @@ struct error *load_error(const struct bpf_object *obj, int e)
 
     if (e == ENOMEM && allowed < needed)
         return too_small(allowed, needed);
-    return error_os(e, "the kernel refuses to load the sampler (PYCAP_LIBBPF_DEBUG=1 shows why%s)",
+    return error_os(e, "the kernel refuses to load the sampler%s (PYCAP_LIBBPF_DEBUG=1 shows why%s)", privileges_filter_hint(e),
                     e == EPERM && getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY
                         ? "; before Linux 5.11 it needs ulimit -l unlimited, too"
                         : "");

@@ -305,6 +305,24 @@ static void explain_command(const struct session *s)
         messages_line(s->o->messages, "%s %s", name, what_it_did_not(s, p, "did not run at a tick: it was too short, or waited"));
 }
 
+/* "those that pass --comm and --container" */
+static void say_filtered(const struct session_options *o)
+{
+    const struct filter *f = o->filter;
+    const struct {
+        const char *name;
+        size_t count;
+    } filters[] = {{"--comm", f->comms.count}, {"--cgroup", f->cgroups.count}, {"--container", f->containers.count}};
+    struct buf names = {0};
+
+    for (size_t i = 0; i < sizeof filters / sizeof *filters; i++) {
+        if (filters[i].count)
+            buf_printf(&names, "%s%s", names.len_bytes ? " and " : "", filters[i].name);
+    }
+    messages_line(o->messages, "those that pass %s were idle, or are no CPython: pycap info lists what can be recorded", buf_cstr(&names));
+    buf_deinit(&names);
+}
+
 void advice_no_sample(struct session *s)
 {
     const struct session_options *o = s->o;
@@ -315,8 +333,7 @@ void advice_no_sample(struct session *s)
     if (o->filter && say_unknown(s, ""))
         return;
     if (o->filter)
-        messages_line(o->messages, "those that pass %s were idle, or are no CPython: pycap info lists what can be recorded",
-                      !o->filter->cgroups.count ? "--comm" : !o->filter->comms.count ? "--cgroup" : "--comm and --cgroup");
+        say_filtered(o);
     else if (o->command)
         explain_command(s);
     else if (o->pid_count)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "capture/host/host.h"
+#include "formats/trace/container.h"
 
 static_assert(offsetof(struct record_options, session) == 0, "a member has one offset in both");
 
@@ -115,6 +116,15 @@ static struct error *add_cgroups(const struct option_row *row, const char *argum
     return filter_add_cgroups(&o->filter, argument);
 }
 
+static struct error *add_containers(const struct option_row *row, const char *argument, void *target)
+{
+    struct record_options *o = target;
+
+    (void)row;
+    o->session.filter = &o->filter;
+    return filter_add_containers(&o->filter, argument);
+}
+
 static struct error *set_native(const struct option_row *row, const char *argument, void *target)
 {
     struct record_options *o = target;
@@ -185,6 +195,18 @@ static void remember_cgroups(const struct option_row *row, const void *target, s
     (void)row;
     if (o->filter)
         remember_list(out, o->filter->cgroups.data, o->filter->cgroups.count);
+}
+
+static void remember_containers(const struct option_row *row, const void *target, struct buf *out)
+{
+    const struct session_options *o = target;
+
+    (void)row;
+    for (size_t i = 0; o->filter && i < o->filter->containers.count; i++) {
+        char name[CONTAINER_NAME_MAX];
+        container_shorten(o->filter->containers.data[i], strlen(o->filter->containers.data[i]), name);
+        buf_printf(out, "%s%s", i ? "," : "", name);
+    }
 }
 
 static void remember_cpus(const struct option_row *row, const void *target, struct buf *out)
@@ -287,6 +309,8 @@ const struct option_row record_option_rows[] = {
      .setting = "comm", .remember = remember_comms},
     {"cgroup", 0, "PATH,...", "only processes in these cgroups or below, like /system.slice/app.service", add_cgroups, .setting = "cgroup",
      .remember = remember_cgroups},
+    {"container", 0, "ID", "only processes in this container, by its ID or how that begins; or in several: ID,ID", add_containers,
+     .setting = "container", .remember = remember_containers},
     {"all", 'a', NULL, "also processes that are not Python: their native and kernel frames", option_set_true,
      MEMBER(session.include_non_python)},
     {"cpu", 'C', "LIST", "only these CPUs, like 0-3,8", set_cpus, .setting = "cpus", .remember = remember_cpus},

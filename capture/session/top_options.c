@@ -7,7 +7,7 @@
 
 static_assert(offsetof(struct top_options, record) == 0, "a member has one offset in both");
 
-static const char *const taken[] = {"pid",    "no-inherit", "subprocesses", "comm",       "cgroup",  "all",       "cpu",
+static const char *const taken[] = {"pid",    "no-inherit", "subprocesses", "comm",       "cgroup",  "container", "all", "cpu",
                                     "duration", "rate",     "event",        "count",      "wall",    "max-cpu",   "max-memory",
                                     "nice",   "ring-size",  "native",       "no-native",  "no-kernel", "unwind-memory", "backend",
                                     "no-sandbox", "help",   "version"};

@@ -2,9 +2,9 @@
 /* The filters of samples. To add one, write its functions and a row, and the option's row in symbolize/options.c. */
 #include <string.h>
 
+#include "formats/trace/container.h"
 #include "formats/trace/program_name.h"
 #include "symbolize/pass/sample_filter.h"
-#include "symbolize/trace/container.h"
 #include "symbolize/trace/process_names.h"
 #include "symbolize/trace/thread_names.h"
 #include "symbolize/trace/wall.h"
@@ -153,15 +153,16 @@ static bool container_is_enabled(const struct sample_filter_options *o)
     return o->containers.count;
 }
 
+/* In the container, or in one inside it. */
 static enum sample_filter_answer container_passes(ARGUMENTS)
 {
-    unsigned len = 0;
-    const char *id = container_in_cgroup(cgroup_of(v), &len);
+    const char *cgroup = cgroup_of(v), *at = cgroup + strlen(cgroup), *text;
 
-    for (size_t i = 0; id && i < o->containers.count; i++) {
-        size_t prefix = strlen(o->containers.data[i]);
-        if (prefix <= len && !memcmp(id, o->containers.data[i], prefix))
-            return FILTER_YES;
+    for (size_t len; (text = container_outwards(cgroup, &at, &len));) {
+        for (size_t i = 0; i < o->containers.count; i++) {
+            if (container_begins(text, len, o->containers.data[i]))
+                return FILTER_YES;
+        }
     }
     return FILTER_NO;
 }

@@ -11,9 +11,9 @@
 #include "formats/base/lines.h"
 #include "formats/base/utf8.h"
 #include "formats/base/vec.h"
+#include "formats/trace/container.h"
 #include "symbolize/push/label_rule.h"
 #include "symbolize/push/profile.h"
-#include "symbolize/trace/container.h"
 
 struct label_map {
     struct limits *limits;
@@ -67,13 +67,10 @@ static bool are_hex_digits(const char *text, size_t len)
 /* As label_map_find() is asked for it. */
 static void put_subject(struct buf *out, enum label_map_kind kind, const char *text, size_t len)
 {
-    static const char service[] = ".service", scheme[] = "://";
-    const char *behind = kind == LABEL_MAP_CONTAINER ? memmem(text, len, scheme, strlen(scheme)) : NULL;
+    static const char service[] = ".service";
 
-    if (behind) {
-        len -= (size_t)(behind - text) + strlen(scheme);
-        text = behind + strlen(scheme);
-    }
+    if (kind == LABEL_MAP_CONTAINER)
+        container_skip_engine(&text, &len);
     if (kind == LABEL_MAP_CONTAINER && len > CONTAINER_ID_SHORT && are_hex_digits(text, len))
         len = CONTAINER_ID_SHORT;
     if (kind == LABEL_MAP_UNIT && len > strlen(service) && !memcmp(text + len - strlen(service), service, strlen(service)))

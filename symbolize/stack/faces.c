@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "formats/base/path.h"
+#include "formats/trace/container.h"
 #include "symbolize/stack/thread_library.h"
-#include "symbolize/trace/container.h"
 #include "symbolize/trace/process_names.h"
 #include "symbolize/trace/thread_names.h"
 

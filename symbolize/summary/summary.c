@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "formats/base/printable.h"
+#include "formats/trace/container.h"
 #include "symbolize/summary/process_memory.h"
 #include "symbolize/summary/summary_data.h"
-#include "symbolize/trace/container.h"
 #include "symbolize/trace/input.h"
 #include "symbolize/trace/process_names.h"
 

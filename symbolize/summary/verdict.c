@@ -73,7 +73,8 @@ static void put_files(struct verdict *v)
 static void put_scope(struct buf *line, const struct summary_file *f)
 {
     const char *scope = summary_setting(f, "scope"), *comm = summary_setting(f, "comm");
-    const char *cgroup = summary_setting(f, "cgroup"), *children = summary_setting(f, "children");
+    const char *cgroup = summary_setting(f, "cgroup"), *container = summary_setting(f, "container");
+    const char *children = summary_setting(f, "children");
 
     if (!strcmp(scope, "command"))
         buf_put_str(line, "a command");
@@ -88,6 +89,8 @@ static void put_scope(struct buf *line, const struct summary_file *f)
         buf_printf(line, " that is called %s", comm);
     if (cgroup)
         buf_printf(line, " in the cgroup %s", cgroup);
+    if (container)
+        buf_printf(line, " in the container %s", container);
 }
 
 static void put_asked(struct verdict *v)

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "symbolize/trace/container.h"
+#include "formats/trace/container.h"
 
 struct component {
     const char *text;

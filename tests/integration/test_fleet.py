@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """The examples of docs/fleet.md are understood, and promise what is so.
 
-The Kubernetes manifest promises privileges; pycap and pysym understand every command line of it, of the units and of the page;
+The Kubernetes manifest is as the schemas want it, and promises privileges; pycap and pysym understand every command line of it, of the units and of the page;
 rules and dashboards name figures, labels and types that there are.
 """
 import json
 import re
 import shlex
 import subprocess
+import sys
 
 import pytest
 
 from conftest import PYCAP, PYSYM, ROOT
+sys.path.insert(0, str(ROOT / "tests/real"))
+import venvs  # noqa: E402
 
 pytestmark = pytest.mark.unsanitized
 
@@ -41,6 +44,44 @@ def pod(manifest):
 def containers(pod):
     assert "initContainers" not in pod
     return {c["name"]: c for c in pod["containers"]}
+
+
+# Each document by the strict schema of each version, in which no field is unknown; what is wrong, a line each.
+SCHEMAS = """
+import kubernetes_validate, sys, yaml
+for version in sys.argv[2:]:
+    for document in yaml.safe_load_all(open(sys.argv[1])):
+        try:
+            kubernetes_validate.validate(document, version, strict=True)
+        except kubernetes_validate.ValidationError as error:
+            print(version, document["kind"], list(error.path), error.message)
+"""
+
+
+@pytest.mark.parametrize("change, complaint", [
+    (lambda text: text, None),
+    (lambda text: text.replace("hostPID:", "hostPid:"), "hostPid"),
+    (lambda text: text.replace("runAsUser: 0 ", "runAsUser: root "), "'root' is not of type"),
+    (lambda text: text.replace("kind: DaemonSet\nmetadata:", "kind: DaemonSet\nreplicas: 1\nmetadata:"), "replicas")],
+    ids=["as-it-is", "unknown-field", "wrong-type", "wrong-place"])
+def test_schemas(change, complaint, tmp_path):
+    """Of the oldest version that knows appArmorProfile, and of a new one; they would find an error."""
+    try:
+        python = venvs.venv("kubernetes") / "bin/python"
+    except venvs.Missing as error:
+        pytest.skip(f"the schemas of Kubernetes: {error}")
+    text = change(DOCUMENTS.read_text())
+    assert (text == DOCUMENTS.read_text()) == (complaint is None)
+    (tmp_path / "pycap.yaml").write_text(text)
+    done = subprocess.run([python, "-c", SCHEMAS, tmp_path / "pycap.yaml", "1.30", "1.37"], capture_output=True, text=True, timeout=300,
+                          check=True)
+    assert complaint in done.stdout if complaint else not done.stdout, done.stdout
+
+
+def test_one_image(containers):
+    """Recorder and sender are of one image, of the version that this is."""
+    (version,) = re.findall(r"^VERSION := (\S+)$", (ROOT / "Makefile").read_text(), re.M)
+    assert {containers[name]["image"] for name in ("record", "push")} == {f"registry.example/pycap:{version}"}
 
 
 def mounts(container):

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pycap samples only processes of a command name, or of a cgroup, when it is asked to."""
+"""pycap samples only processes of a command name, of a cgroup, or of a container, when it is asked to."""
 import collections
+import contextlib
 import os
 import pathlib
 import re
+import secrets
 import shutil
 import signal
 import subprocess
@@ -34,17 +36,22 @@ after()
 """
 
 
-@pytest.fixture
-def tree():
-    """Two cgroups, one below the other, and one beside them. To be named before `host`, which empties them."""
-    mount = next((line.split()[1] for line in pathlib.Path("/proc/mounts").read_text().splitlines()
-                  if line.split()[2] == "cgroup2"), None)
+def hierarchy(version):
+    """Where a hierarchy of cgroups is mounted; skips the test if it is nowhere."""
+    kind, with_option = {"v2": ("cgroup2", "rw"), "v1": ("cgroup", "pids")}[version]
+    mounts = (line.split() for line in pathlib.Path("/proc/mounts").read_text().splitlines())
+    mount = next((m[1] for m in mounts if m[2] == kind and with_option in m[3].split(",")), None)
     if not mount:
-        pytest.skip("no unified hierarchy of cgroups is mounted")
-    top = pathlib.Path(mount) / f"pycap-test-{os.getpid()}"
+        pytest.skip(f"no hierarchy of cgroups {version} is mounted")
+    return pathlib.Path(mount)
+
+
+@contextlib.contextmanager
+def cgroups(*paths):
+    """Makes them, and removes them when nothing is in them any more."""
     made = []
     try:
-        for path in (top, top / "below", top.parent / (top.name + "-beside")):
+        for path in paths:
             try:
                 path.mkdir()
             except OSError as error:
@@ -59,6 +66,24 @@ def tree():
                     break
                 except OSError:
                     time.sleep(0.05)
+
+
+@pytest.fixture
+def tree():
+    """Two cgroups, one below the other, and one beside them. To be named before `host`, which empties them."""
+    top = hierarchy("v2") / f"pycap-test-{os.getpid()}"
+    with cgroups(top, top / "below", top.parent / (top.name + "-beside")) as made:
+        yield made
+
+
+@pytest.fixture(params=["v2", "v1"])
+def containers(request):
+    """The cgroups of two containers with IDs that begin alike, and of one inside the first. To be named before `host`."""
+    top = hierarchy(request.param) / f"pycap-test-{os.getpid()}"
+    alike = secrets.token_hex(4)
+    one, other = (top / f"docker-{alike}{n}{secrets.token_hex(27)}f.scope" for n in "01")
+    with cgroups(top, one, other, one / f"cri-containerd-{secrets.token_hex(32)}.scope") as made:
+        yield alike, made[1:]
 
 
 class Host:
@@ -224,6 +249,28 @@ def test_moved(tree, host):
     order = [int(n) for n in re.findall(r"^\S+ +(\d+)/\d+ ", done.stdout, re.M)]
     behind = order[order.index(mark.pid):]
     assert comes.pid in behind and goes.pid not in behind
+
+
+def test_container(containers, host, pycap):
+    """Those in the container and in one inside it, also one that starts later; by the beginning of its ID, which only it has."""
+    alike, (one, other, inner) = containers
+    inside = [host.start(PYTHON, "-c", WORKS, cgroup=group) for group in (one, inner)]
+    others = [host.start(PYTHON, "-c", WORKS, cgroup=other), host.start(PYTHON, "-c", WORKS)]
+    recorder = host.record("--container", f"{alike}0")
+    host.wait_until_recorded(inside, recorder)
+    late = host.start(PYTHON, "-c", WORKS, cgroup=one)
+    host.wait_until_recorded([late], recorder)
+    assert all(other.poll() is None for other in others)
+    stacks, = host.end(recorder)
+    assert set(stacks) == {late.pid, *(p.pid for p in inside)}
+    said = subprocess.run([PYSYM, recorder[1], "-f", "summary"], capture_output=True, text=True, timeout=300, check=True).stdout
+    assert f" in the container {alike}0" in said, said
+    done = pycap("record", "-o", host.folder / "t.bin", "--container", alike)
+    assert done.returncode == 2 and not (host.folder / "t.bin").exists()
+    assert re.search(rf"2 containers begin with '{alike}': {alike}\w+, {alike}\w+; give more", done.stderr), done.stderr
+    done = pycap("record", "-o", host.folder / "t.bin", "--container", "gunicorn")
+    assert done.returncode == 1 and not (host.folder / "t.bin").exists()
+    assert re.search(rf"in a container 'gunicorn': .*; those here: .*{alike}0", done.stderr), done.stderr
 
 
 def test_wrong(pycap, tmp_path):

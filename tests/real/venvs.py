@@ -30,6 +30,7 @@ VENVS = {
                              "h11==0.16.0", "asgi-csrf==0.11", "janus==2.0.0"]),
     "lark": ("debian", ["pytest==9.2.0", "lark==1.3.1"]),
     "duckdb": ("debian", ["duckdb==2.0.0"]),
+    "kubernetes": ("debian", ["kubernetes-validate==1.37.0"]),
     "py-spy": ("debian", ["py-spy==0.4.3"]),
     "ml": ("3.12", ["torch==2.15.0", "jax==0.12.0.1", "tensorflow==2.21.0", "numba==0.68.1", "numpy==2.5.5", "scipy==1.18.1",
                     "pandas==3.1.1", "polars==2.1.0", "pyarrow==26.0.1", "duckdb==2.0.1", "opencv-python-headless==5.0.0.93",

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "symbolize/trace/container.h"
+#include "formats/trace/container.h"
 
 #define ID "4f2c8e1b7a90d3c65b18e7f20a94c3d1b6e85f709a2c4d1e3b5f6a7089c1d2e3"
 #define OTHER "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
@@ -54,14 +54,40 @@ TEST(spellings)
     }
 }
 
-TEST(whole_id)
+TEST(whole_ids)
 {
-    unsigned len;
-    const char *id = container_in_cgroup("/system.slice/docker-" ID ".scope", &len);
+    const char *cgroup = "/docker/" OTHER "/system.slice/docker-" ID ".scope/init", *at = cgroup + strlen(cgroup);
+    size_t len;
+    const char *inner = container_outwards(cgroup, &at, &len);
 
     assert_int_equal(len, 64);
-    assert_memory_equal(id, ID, 64);
-    assert_null(container_in_cgroup("/system.slice", &len));
+    assert_memory_equal(inner, ID, 64);
+    const char *outer = container_outwards(cgroup, &at, &len);
+    assert_int_equal(len, 64);
+    assert_memory_equal(outer, OTHER, 64);
+    assert_null(container_outwards(cgroup, &at, &len));
+    at = cgroup = "";
+    assert_null(container_outwards(cgroup, &at, &len));
+}
+
+static bool begins(const char *text, const char *given)
+{
+    return container_begins(text, strlen(text), given);
+}
+
+TEST(given)
+{
+    assert_true(begins(ID, "4f2c"));
+    assert_true(begins(ID, "4f2c8e1b7a90"));
+    assert_true(begins(ID, "containerd://4f2c8e1b7a90"));
+    assert_false(begins(ID, "f2c"));
+    assert_false(begins(ID, ID "0"));
+    assert_false(container_is(ID, 64, "4f2c"));
+    assert_true(container_is(ID, 64, ID));
+    assert_true(container_is(ID, 64, "cri-o://" ID));
+    assert_true(begins("deb\\x2dtest", "deb-t"));
+    assert_true(container_is("deb\\x2dtest", 11, "deb-test"));
+    assert_false(begins("deb\\x2dtest", "deb\\x2d"));
 }
 
 /* Names come from whoever made the cgroup. */

@@ -70,3 +70,15 @@ TEST(cgroups)
     refused(filter_add_cgroups_by(&f, "/a", "24 30 0:22 / /sys rw - sysfs sysfs rw\n"), ERROR_UNSUPPORTED);
     filter_deinit(&f);
 }
+
+/* No process is in such a container. */
+TEST(containers)
+{
+    struct filter f = {0};
+
+    refused(filter_add_containers(&f, "no-such-container"), ERROR_NOT_FOUND);
+    refused(filter_add_containers(&f, ""), ERROR_USAGE);
+    assert_true(filter_is_empty(&f));
+    assert_true(filter_passes_cgroup(&f, 1));
+    filter_deinit(&f);
+}

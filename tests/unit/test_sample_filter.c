@@ -34,6 +34,7 @@ static void put_label(struct scene *s, uint32_t id, enum trace_label label, cons
     LOAD(s, label_set, .id = id, .pairs = {.values = pair, .count = 1});
 }
 
+#define OUTER     "ba9876543210ba9876543210ba9876543210ba9876543210ba9876543210ba98"
 #define CONTAINER "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
 static void set_scene(struct scene *s)
@@ -43,7 +44,7 @@ static void set_scene(struct scene *s)
     uint32_t name = string(s, "page-faults"), unit = string(s, "faults");
     LOAD(s, event, .id = 2, .name = name, .unit = unit, .period = 1);
     put_process(s, MAIN, 100, "gunicorn", "/usr/bin/python3.11", "/system.slice/web.service");
-    put_process(s, WORKER, 200, "celery", "/opt/venv/bin/python", "/system.slice/docker-" CONTAINER ".scope");
+    put_process(s, WORKER, 200, "celery", "/opt/venv/bin/python", "/system.slice/docker-" OUTER ".scope/docker/" CONTAINER);
     name_thread(s, WORKER, "pool-3", "Consumer");
     put_label(s, LABELS_TASK, TRACE_LABEL_task, "fetch page");
     put_label(s, LABELS_INTERPRETER, TRACE_LABEL_interpreter, "2");
@@ -140,6 +141,8 @@ TEST(each_filter)
         {"--cgroup", "/sys/fs/cgroup", "123"},
         {"--container", "0123456789ab", "-2-"},
         {"--container", CONTAINER, "-2-"},
+        {"--container", "docker://" CONTAINER, "-2-"},
+        {"--container", OUTER, "-2-"}, /* it is in the other */
         {"--container", "123", "---"},
         {"--thread", "Consumer", "-2-"}, /* by Python's name, */
         {"--thread", "pool", "-2-"},     /* and by the kernel's */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Goes through the components of the path, from the last one to the first, until one is a container's. */
-#include "symbolize/trace/container.h"
+#include "formats/trace/container.h"
 
 #include <string.h>
 
@@ -66,20 +66,17 @@ static bool is_in(const char *cgroup, const char *component, const char *folder)
     return (size_t)(component - cgroup) >= len && !memcmp(component - len, folder, len);
 }
 
-const char *container_in_cgroup(const char *cgroup, unsigned *len)
+const char *container_outwards(const char *cgroup, const char **at, size_t *len)
 {
-    const char *end = cgroup + strlen(cgroup);
-
-    while (end > cgroup) {
-        const char *text = end;
+    while (*at > cgroup) {
+        const char *end = *at, *text = end;
         while (text > cgroup && text[-1] != '/')
             text--;
-        size_t count = (size_t)(end - text);
-        if (container_in_component(&text, &count) || (count && is_in(cgroup, text, "/lxc/"))) {
-            *len = (unsigned)count;
+        *len = (size_t)(end - text);
+        *at = text > cgroup ? text - 1 : cgroup;
+        const char *component = text;
+        if (container_in_component(&text, len) || (*len && is_in(cgroup, component, "/lxc/")))
             return text;
-        }
-        end = text > cgroup ? text - 1 : cgroup;
     }
     return NULL;
 }
@@ -93,15 +90,58 @@ char container_unescape(const char *text, size_t len, size_t *taken)
     return (char)(digit_of(text[2]) << 4 | digit_of(text[3]));
 }
 
-bool container_of_cgroup(const char *cgroup, char out[CONTAINER_NAME_MAX])
+void container_shorten(const char *text, size_t len, char out[CONTAINER_NAME_MAX])
 {
-    unsigned len, used = 0;
-    const char *text = container_in_cgroup(cgroup, &len);
+    unsigned used = 0;
 
-    if (text && is_id(text, len))
+    if (is_id(text, len))
         len = CONTAINER_ID_SHORT;
-    for (size_t at = 0, taken; text && at < len && used < CONTAINER_NAME_MAX - 1; at += taken)
+    for (size_t at = 0, taken; at < len && used < CONTAINER_NAME_MAX - 1; at += taken)
         out[used++] = container_unescape(text + at, len - at, &taken);
     out[used] = 0;
+}
+
+bool container_of_cgroup(const char *cgroup, char out[CONTAINER_NAME_MAX])
+{
+    const char *at = cgroup + strlen(cgroup);
+    size_t len = 0;
+    const char *text = container_outwards(cgroup, &at, &len);
+
+    container_shorten(text, text ? len : 0, out);
     return text != NULL;
+}
+
+void container_skip_engine(const char **text, size_t *len)
+{
+    static const char scheme[] = "://";
+    const char *found = memmem(*text, *len, scheme, strlen(scheme));
+
+    if (found) {
+        found += strlen(scheme);
+        *len -= (size_t)(found - *text);
+        *text = found;
+    }
+}
+
+/* How many bytes of an ID or name what a user has given takes; more than `len` if it does not begin so. */
+static size_t begins(const char *text, size_t len, const char *given)
+{
+    size_t given_len = strlen(given), at = 0;
+
+    container_skip_engine(&given, &given_len);
+    for (size_t i = 0, taken; i < given_len; i++, at += taken) {
+        if (at >= len || container_unescape(text + at, len - at, &taken) != given[i])
+            return len + 1;
+    }
+    return at;
+}
+
+bool container_is(const char *text, size_t len, const char *given)
+{
+    return begins(text, len, given) == len;
+}
+
+bool container_begins(const char *text, size_t len, const char *given)
+{
+    return begins(text, len, given) <= len;
 }
