@@ -165,17 +165,14 @@ store=$!
 wait_for "the store begins" test -e "$dir/store/url" || { cat "$dir/store/said"; exit 1; }
 cat "$dir/store/store.pem" >>"$dir/root/etc/ssl/certs/ca-certificates.crt"
 bundle probe record -- /usr/bin/pycap info
-ran=0
 for name in runc crun; do
     why=$( (exec_container $name probe) 2>&1 </dev/null) || true
     if ! grep -q '^sampling  *yes' <<<"$why"; then
         skipped "$name: $(grep -m 1 . <<<"$why")"
         continue
     fi
-    ran=1
     record $name || continue
     read_it $name
     push $name || true
 done
-[ $ran = 1 ] || [ $failed != 0 ] || skip "neither runc nor crun runs here, or pycap may not sample"
 report
