@@ -52,7 +52,7 @@ static struct error *check_pids(struct session *s)
         struct process *p = processes_find(s->processes, o->pids[i]);
         struct error *err = s->proc ? proc_sampler_check(s->processes, o->pids[i]) : NULL;
         if (!err && !p)
-            err = error_create(ERROR_NOT_FOUND, "there is no process %u", o->pids[i]);
+            err = advice_no_process(s, o->pids[i]);
         else if (!err && (o->include_non_python || !p->passes || advice_may_be_python(s, p)))
             usable++; /* what the filter lets through may come yet */
         else if (!err && !p->python)
@@ -302,12 +302,22 @@ static struct error *begin_sampling(struct session *s)
     return processes_publish(s->processes, now_ns());
 }
 
+/* A file that cannot be where it is, by default in the working folder, may be in another place. Takes the error, which may be NULL. */
+static struct error *say_elsewhere(struct error *err)
+{
+    if (!err || (err->os_errno != EROFS && err->os_errno != EACCES))
+        return err;
+    struct error *more = error_create(err->code, "%s; -o FILE puts the trace elsewhere, -o - into a pipe", error_text(err));
+    error_destroy(err);
+    return more;
+}
+
 static struct error *set_up_output(struct session *s)
 {
     const struct session_options *o = s->o;
 
     s->start_ns = s->flushed_ns = s->status_ns = s->news_ns = s->forgotten_ns = now_ns();
-    TRY(session_open_file(s, s->start_ns));
+    TRY(say_elsewhere(session_open_file(s, s->start_ns)));
     if (o->archive && outputs_path(s->outputs) && files_are_one(o->archive, outputs_path(s->outputs))) /* by another path: the archive would replace it */
         return error_create(ERROR_USAGE, "%s cannot be the trace and the archive", o->archive);
     TRY(settings_of_options(o, !s->sampler, &s->settings));
