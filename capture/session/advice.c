@@ -14,6 +14,7 @@
 #include "capture/asyncio/task_reader.h"
 #include "capture/host/messages.h"
 #include "capture/host/privileges.h"
+#include "capture/host/restraints.h"
 #include "capture/host/procfs_task.h"
 #include "capture/process/process_names.h"
 #include "capture/process/process_program.h"
@@ -56,9 +57,13 @@ struct error *advice_check_pids(const struct session_options *o)
 struct error *advice_no_process(const struct session *s, uint32_t pid)
 {
     const char *hidepid = s->host.hidepid;
+    char module[RESTRAINTS_TEXT_MAX];
 
-    if (!*hidepid || (kill((pid_t)pid, 0) && errno == ESRCH))
+    restraints_module(module);
+    if ((!*hidepid && !*module) || (kill((pid_t)pid, 0) && errno == ESRCH))
         return error_create(ERROR_NOT_FOUND, "there is no process %u", pid);
+    if (!*hidepid)
+        return error_create(ERROR_PERMISSION, "process %u may not be read: %.200s may forbid it (the kernel's log has the denial)", pid, module);
     return error_create(ERROR_PERMISSION,
                         "process %u is hidden from pycap: /proc is mounted with hidepid=%s, and pycap has no CAP_SYS_PTRACE. Give it that "
                         "capability, or run it as root or as the process's user",
@@ -323,11 +328,13 @@ static void explain_command(const struct session *s)
 /* Why no process of the whole host brought a sample. */
 static void explain_host(const struct session *s)
 {
-    uint64_t forbidden = processes_counts(s->processes).forbidden;
+    uint64_t forbidden = processes_counts(s->processes).forbidden, gone = s->losses[LOSS_process_gone];
     char without[PRIVILEGES_TEXT_MAX];
     struct number n;
 
     privileges_missing_to_read(&s->host, without);
+    if (gone && *without)
+        messages_line(s->o->messages, "%s fell on processes that could not be read%s", counted(gone, "sample", "samples", &n), without);
     if (forbidden)
         messages_line(s->o->messages, "%s may not be read%s; all others were idle, or are no CPython: pycap info lists what can be recorded",
                       counted(forbidden, "process", "processes", &n), without);
