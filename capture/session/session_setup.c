@@ -375,7 +375,9 @@ struct error *session_set_up(struct session *s)
     TRY(set_up_writer(s));
     TRY(set_up_note(s));
     TRY(set_up_manager(s));
-    TRY(session_begin_helpers(s)); /* before there are threads, and anybody is read */
+    if (o->command) /* before there are threads, and helpers: those wait for the end of sockets that it would have, too, until it runs */
+        TRY(command_fork(o->command, &s->context, &s->command));
+    TRY(session_begin_helpers(s)); /* before anybody is read */
     TRY(set_up_signals(s));
     TRY(modules_create(&s->modules));
     if (o->archive) {
@@ -385,8 +387,6 @@ struct error *session_set_up(struct session *s)
         TRY(outputs_open_archive(s->outputs, &sink));
         TRY(bundle_create(&bundle, &sink, &s->bundle)); /* what cannot be written is better known now */
     }
-    if (o->command) /* before there are threads */
-        TRY(command_fork(o->command, &s->context, &s->command));
     modules_hold(s->modules, o->archive != NULL); /* raises a limit, which the command does not inherit */
     set_step(s, STEP_SOURCES);
     TRY(session_begin_sources(s));
@@ -411,6 +411,7 @@ struct error *session_set_up(struct session *s)
 
 void session_tear_down(struct session *s)
 {
+    command_deinit(&s->command); /* first: until it runs it has descriptors whose end helpers wait for */
     sampler_start_destroy(s->sampler_start);
     errand_end();
     table_maker_destroy(s->table_maker);
@@ -437,7 +438,6 @@ void session_tear_down(struct session *s)
     sideband_close(s->sideband);
     sampler_close(s->sampler);
     modules_destroy(s->modules);
-    command_deinit(&s->command);
     note_file_destroy(s->note_file);
     free(s->ticks);
     free(s->settled);
