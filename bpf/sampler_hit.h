@@ -39,9 +39,12 @@ struct {
     __type(value, struct wire_hits);
 } hits SEC(".maps");
 
-/* Since Linux 6.11. */
-extern void bpf_preempt_disable(void) __ksym __weak;
-extern void bpf_preempt_enable(void) __ksym __weak;
+/*
+ * Stands for a call of the kernel's bpf_preempt_disable() or _enable(), which user space puts in its place
+ * (capture/sampler/preempt_calls.h). Kernels before 6.11 have neither; and libbpf 1.1 looks for what the kernel lacks in its
+ * modules, which takes CAP_SYS_ADMIN.
+ */
+#define HIT_CALL(number) asm volatile("r0 = %0" : : "i"(number) : "r0", "r1", "r2", "r3", "r4", "r5", "memory")
 
 /*
  * Begins a program that a tracepoint of a system call may run: up to hit_leave() its thread stays on its CPU. Where it did
@@ -50,13 +53,13 @@ extern void bpf_preempt_enable(void) __ksym __weak;
 static __always_inline void hit_enter(void)
 {
     if (hits_preemptible)
-        bpf_preempt_disable();
+        HIT_CALL(WIRE_CALL_PREEMPT_DISABLE);
 }
 
 static __always_inline void hit_leave(void)
 {
     if (hits_preemptible)
-        bpf_preempt_enable();
+        HIT_CALL(WIRE_CALL_PREEMPT_ENABLE);
 }
 
 /* What a hit counts: 1, or what a field of the tracepoint's record says. A negative number counts nothing. */

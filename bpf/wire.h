@@ -517,6 +517,9 @@ struct wire_hits {
 #define WIRE_HIT_SECOND_SHIFT 12
 #define WIRE_HIT_REFUSAL 64 /* a stack for which the ring had no room counts as so many there */
 #define WIRE_HIT_HALVINGS_MAX 15
+/* Numbers in the place of calls that user space puts into programs: no others are like them. */
+#define WIRE_CALL_PREEMPT_DISABLE 0x70724431
+#define WIRE_CALL_PREEMPT_ENABLE 0x70724532
 #define WIRE_HIT_CPUS 8192 /* Linux has no more on this machine; a power of two */
 
 /* Losses that are not of one event have a map of their own (per CPU), by the numbers of losses.def. */

@@ -30,16 +30,24 @@ static const char *yes_no(bool yes)
 
 static void print_host(const struct host *h, FILE *out)
 {
+    char module[RESTRAINTS_TEXT_MAX];
+
     fprintf(out, "host            %s, %s, %u CPUs\n", h->hostname, h->machine, h->cpu_count);
     fprintf(out, "kernel          %s (%s)\n", h->release, h->version);
     fprintf(out, "type info (BTF) %s\n", yes_no(h->has_btf));
-    fprintf(out, "lockdown        %s\n", h->lockdown[0] ? h->lockdown : "not known");
+    fprintf(out, "lockdown        %s\n", h->lockdown[0] ? h->lockdown : "not known (/sys/kernel/security is not mounted, or the kernel has none)");
     fprintf(out, "perf            paranoid %d, at most %llu Hz; kptr_restrict %d\n", h->perf_event_paranoid,
             (unsigned long long)h->perf_max_sample_rate, h->kptr_restrict);
     fprintf(out, "capabilities    bpf %s, perfmon %s, sys_ptrace %s, checkpoint_restore %s, syslog %s, dac_read_search %s\n",
             yes_no(h->cap_bpf), yes_no(h->cap_perfmon), yes_no(h->cap_sys_ptrace), yes_no(h->cap_checkpoint_restore),
             yes_no(h->cap_syslog), yes_no(h->cap_dac_read_search));
     privileges_print_missing(h, "                ", out);
+    restraints_module(module);
+    if (*module)
+        fprintf(out, "confined        by %s\n", module);
+    if (restraints_seccomp())
+        fprintf(out, "system calls    filtered (seccomp), as in containers\n");
+    filter_print_hierarchy(out);
 }
 
 /* Loads the sampler and lets it go again: the only sure answer. */

@@ -36,7 +36,7 @@ static bool opens(const struct event_source *source, int cpu)
     struct error *why = event_has_counter(source)       ? perf_events_try(&event, cpu)
                         : source->kind == EVENT_GROWTH ? system_calls_try()
                                                        : NULL;
-    bool opened = !why || (why->code == ERROR_PERMISSION && source->kind != EVENT_HARDWARE);
+    bool opened = !why || (why->code == ERROR_PERMISSION && source->kind != EVENT_HARDWARE && source->kind != EVENT_GROWTH);
 
     error_destroy(why);
     return opened;
@@ -102,7 +102,7 @@ static void print_table(int cpu, FILE *out)
         bool is_hardware = row->kind == EVENT_HARDWARE, there = opens(row, cpu);
         put_name(is_hardware ? there ? &hardware : &lacking : &software, row->name);
         if (!is_hardware && !there)
-            buf_put_str(&software, " (not on this host)");
+            buf_put_str(&software, row->kind == EVENT_GROWTH ? " (not without tracepoints)" : " (not on this host)");
     }
     for (size_t i = 0; cache_event(i, name, &cache); i++)
         caches += opens(&cache, cpu);

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <linux/mount.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -46,7 +47,8 @@ struct error *tracefs_open(int *fd)
 {
     *fd = open_mounted(FOLDER);
     if (*fd < 0 && errno == EACCES)
-        return error_file(EACCES, FOLDER, "the kernel lists its tracepoints there; run as root to read it");
+        return error_create(ERROR_PERMISSION, FOLDER ", where the kernel lists its tracepoints, may be read by root or with "
+                                              "CAP_DAC_READ_SEARCH only. All events but tracepoints and memory-growth do without");
     if (*fd < 0)
         *fd = open_mounted("/sys/kernel/debug/tracing");
     if (*fd < 0)
@@ -55,5 +57,8 @@ struct error *tracefs_open(int *fd)
         return NULL;
     if (errno == ENODEV)
         return error_create(ERROR_UNSUPPORTED, "this kernel has no tracepoints: it was built without tracefs");
-    return error_os(errno, "tracepoints are listed in tracefs, which is not mounted: run mount -t tracefs tracefs " FOLDER);
+    return error_create(errno == EPERM || errno == EACCES ? ERROR_PERMISSION : ERROR_IO,
+                        "tracefs, where the kernel lists its tracepoints, is not mounted, and pycap may not mount it (%s): as root, run mount "
+                        "-t tracefs tracefs " FOLDER ". All events but tracepoints and memory-growth do without",
+                        strerror(errno));
 }

@@ -13,6 +13,8 @@ struct error *tracepoint_list(int tracefs, char **names)
 {
     int fd = openat(tracefs, "available_events", O_RDONLY | O_CLOEXEC);
 
+    if (fd < 0 && errno == ENOENT)
+        return error_create(ERROR_UNSUPPORTED, "tracefs is empty: this kernel has no tracepoints, or its lockdown ('confidentiality') hides them");
     if (fd < 0)
         return error_os(errno, "the kernel's list of tracepoints cannot be opened");
     struct error *err = procfs_read_open(fd, "available_events", names, NULL);

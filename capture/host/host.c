@@ -174,7 +174,7 @@ static void read_capabilities(struct host *h)
         return;
     uint64_t set = data[0].effective | (uint64_t)data[1].effective << 32;
 #define HAS(cap) (set >> (cap) & 1)
-    bool admin = HAS(CAP_SYS_ADMIN);
+    bool admin = h->cap_sys_admin = HAS(CAP_SYS_ADMIN);
     h->cap_bpf = admin || HAS(CAP_BPF);
     h->cap_perfmon = admin || HAS(CAP_PERFMON);
     h->cap_sys_ptrace = HAS(CAP_SYS_PTRACE);
@@ -194,11 +194,22 @@ bool host_is_pid_namespace_own(void)
     return !stat("/proc/self/ns/pid", &st) && st.st_ino != INITIAL_PID_NAMESPACE;
 }
 
+/* A security module may refuse what the file's mode allows: so it is opened. */
+static bool has_btf(void)
+{
+    int fd = open("/sys/kernel/btf/vmlinux", O_RDONLY | O_CLOEXEC);
+    struct stat st;
+    bool has = fd >= 0 && !fstat(fd, &st) && st.st_size > 0;
+
+    if (fd >= 0)
+        close(fd);
+    return has;
+}
+
 struct error *host_read(struct host *h)
 {
     struct utsname name;
     char text[4096];
-    struct stat st;
 
     *h = (struct host){0};
     uname(&name);
@@ -214,10 +225,12 @@ struct error *host_read(struct host *h)
     read_cpu_model(h);
     read_memory(h);
     read_threads(h);
-    h->has_btf = !access("/sys/kernel/btf/vmlinux", R_OK) && !stat("/sys/kernel/btf/vmlinux", &st) && st.st_size > 0;
+    h->has_btf = has_btf();
     h->perf_event_paranoid = (int)read_number("/proc/sys/kernel/perf_event_paranoid", -2);
     h->kptr_restrict = (int)read_number("/proc/sys/kernel/kptr_restrict", -2);
     h->perf_max_sample_rate = (uint64_t)read_number("/proc/sys/kernel/perf_event_max_sample_rate", 0);
+    if (!h->cap_sys_ptrace)
+        restraints_hidepid(h->hidepid);
     h->own_pid_namespace = host_is_pid_namespace_own();
     read_line("/sys/kernel/security/lockdown", text, sizeof text);
     char *open = strchr(text, '['), *close = open ? strchr(open, ']') : NULL;

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "capture/host/restraints.h"
 #include "formats/base/err.h"
 
 struct host {
@@ -21,12 +22,13 @@ struct host {
     uint8_t kernel_build_id[64];
     uint32_t kernel_build_id_len;
     bool has_btf;
-    bool cap_bpf, cap_perfmon, cap_sys_ptrace, cap_checkpoint_restore, cap_syslog, cap_dac_read_search;
+    bool cap_sys_admin, cap_bpf, cap_perfmon, cap_sys_ptrace, cap_checkpoint_restore, cap_syslog, cap_dac_read_search;
     bool cap_sys_nice;        /* also true when RLIMIT_NICE allows -20, or pycap was started with a nice value */
     char lockdown[32];        /* "none", "integrity", "confidentiality", "" unknown */
     int perf_event_paranoid;  /* -2 unknown */
     int kptr_restrict;        /* -2 unknown */
     uint64_t perf_max_sample_rate;
+    char hidepid[RESTRAINTS_HIDEPID_MAX]; /* how /proc hides processes from pycap (restraints.h); "" not at all */
     bool own_pid_namespace;   /* host_is_pid_namespace_own() */
     char cpu_model[128];      /* "" unknown */
     uint32_t thread_count;    /* of all processes, when this was read; 0 unknown */

@@ -6,7 +6,6 @@
 #include <limits.h>
 #include <linux/bpf.h>
 #include <linux/capability.h>
-#include <linux/seccomp.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,15 +92,6 @@ struct error *privileges_check(const struct host *h)
         name_for_sudo(path));
 }
 
-const char *privileges_filter_hint(int os_errno)
-{
-    bool refused = os_errno == EPERM || os_errno == EACCES || os_errno == ENOSYS;
-
-    return refused && prctl(PR_GET_SECCOMP) == SECCOMP_MODE_FILTER
-               ? " (a seccomp filter is in force, as in containers: it has to allow bpf and perf_event_open)"
-               : "";
-}
-
 void privileges_print_missing(const struct host *h, const char *prefix, FILE *out)
 {
     for (size_t i = 0; i < PRIVILEGES; i++) {
@@ -111,6 +101,9 @@ void privileges_print_missing(const struct host *h, const char *prefix, FILE *ou
     if (h->kptr_restrict > 1)
         messages_write(out, "%swith kernel.kptr_restrict=%d: kernel functions have addresses but no names\n", prefix,
                 h->kptr_restrict);
+    if (*h->hidepid)
+        messages_write(out, "%swith /proc mounted with hidepid=%s: processes of other users are not found; CAP_SYS_PTRACE shows them\n", prefix,
+                h->hidepid);
 }
 
 char *privileges_missing(const struct host *h)
@@ -128,11 +121,17 @@ char *privileges_missing(const struct host *h)
     return text;
 }
 
-void privileges_missing_to_read(const struct host *h, char out[128])
+void privileges_missing_to_read(const struct host *h, char out[PRIVILEGES_TEXT_MAX])
 {
-    snprintf(out, 128, "%s%s%s%s", h->cap_sys_ptrace && h->cap_checkpoint_restore && h->cap_dac_read_search ? "" : " without",
-             h->cap_sys_ptrace ? "" : " CAP_SYS_PTRACE", h->cap_checkpoint_restore ? "" : " CAP_CHECKPOINT_RESTORE",
-             h->cap_dac_read_search ? "" : " CAP_DAC_READ_SEARCH");
+    char module[RESTRAINTS_TEXT_MAX];
+
+    if (h->cap_sys_ptrace && h->cap_checkpoint_restore && h->cap_dac_read_search) {
+        restraints_module(module);
+        snprintf(out, PRIVILEGES_TEXT_MAX, *module ? "; %.200s may forbid it (the kernel's log has the denial)" : "%s", module);
+        return;
+    }
+    snprintf(out, PRIVILEGES_TEXT_MAX, " without%s%s%s", h->cap_sys_ptrace ? "" : " CAP_SYS_PTRACE",
+             h->cap_checkpoint_restore ? "" : " CAP_CHECKPOINT_RESTORE", h->cap_dac_read_search ? "" : " CAP_DAC_READ_SEARCH");
 }
 
 /* ---- dropping ---- */

@@ -17,8 +17,6 @@
  * tells how to grant it. NULL when all is well.
  */
 struct error *privileges_check(const struct host *h);
-/* What to say of bpf() or perf_event_open() that failed so where a filter of system calls is in force, as in a container; else "". */
-const char *privileges_filter_hint(int os_errno);
 /*
  * Writes a line for each missing capability without which recording is possible but incomplete. Lines begin with
  * `prefix`.
@@ -26,8 +24,12 @@ const char *privileges_filter_hint(int os_errno);
 void privileges_print_missing(const struct host *h, const char *prefix, FILE *out);
 /* Returns the names of these missing capabilities, separated by spaces, malloc'd; NULL when none is missing. */
 char *privileges_missing(const struct host *h);
-/* Lists the missing ones that are needed to read other processes and their files: " without CAP_A CAP_B", or "". */
-void privileges_missing_to_read(const struct host *h, char out[128]);
+#define PRIVILEGES_TEXT_MAX 320
+/*
+ * Lists the missing ones that are needed to read other processes and their files: " without CAP_A CAP_B". Where none is missing it is
+ * who else confines pycap, such as "; the AppArmor profile 'x' may forbid it", or "".
+ */
+void privileges_missing_to_read(const struct host *h, char out[PRIVILEGES_TEXT_MAX]);
 
 struct privileges_need {
     int bpf_map_fd; /* a BPF map that pycap reads while it records; -1: there is none */

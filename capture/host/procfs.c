@@ -167,18 +167,50 @@ char *procfs_cgroups(pid_t pid)
     return failed ? NULL : text;
 }
 
-char *procfs_cgroup(pid_t pid)
+char *procfs_cgroup(pid_t pid, bool unified)
 {
-    char *text = procfs_cgroups(pid), *found = NULL;
+    char *text = procfs_cgroups(pid);
 
     if (!text)
         return NULL;
-    for (char *save, *line = strtok_r(text, "\n", &save); line && !found; line = strtok_r(NULL, "\n", &save)) {
-        if (!strncmp(line, "0::", 3))
-            found = strdup(line + 3);
-    }
+    char *found = procfs_cgroup_in(text, unified);
     free(text);
     return found;
+}
+
+/* The path in a line "4:cpu,memory:/path" if it is of that hierarchy; NULL: it is not. */
+static const char *path_in_hierarchy(const char *line, const char *hierarchy)
+{
+    const char *name = strchr(line, ':'), *path = name ? strchr(name + 1, ':') : NULL;
+    size_t len = strlen(hierarchy);
+
+    for (const char *at = path ? name : NULL; at && at < path; at = strpbrk(at + 1, ",:")) {
+        if (!strncmp(at + 1, hierarchy, len) && strchr(",:", at[1 + len]))
+            return path + 1;
+    }
+    return NULL;
+}
+
+/* The path in that hierarchy, up to the end of its line; NULL: there is none. */
+static const char *find_path(const char *text, const char *hierarchy)
+{
+    const char *path = NULL;
+
+    for (const char *line = text; *line && !path; line += strcspn(line, "\n"), line += *line == '\n')
+        path = path_in_hierarchy(line, hierarchy);
+    return path;
+}
+
+char *procfs_cgroup_in(const char *text, bool unified)
+{
+    const char *path = find_path(text, ""), *named = find_path(text, "name=systemd");
+    bool at_root = named && strcspn(named, "\n") == 1;
+
+    if (!path || (!unified && named && !at_root))
+        path = named ? named : path;
+    if (!path)
+        path = find_path(text, "memory");
+    return path ? strndup(path, strcspn(path, "\n")) : NULL;
 }
 
 /* Longer ones are cut: a trace is no archive of shell scripts. */

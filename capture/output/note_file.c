@@ -151,7 +151,8 @@ struct error *note_file_create(bool confine, struct note_file **out)
     n->fd = n->pipe = -1;
     int folder = open_folder(&where);
     bool good = folder >= 0 && name_file(n, where) && make_file(n, folder) && fork_helper(n, folder, confine);
-    struct error *err = good ? NULL : error_file(errno, where, "no file for notes of the command (PYCAP_NOTE) can be made there");
+    struct error *err = good ? NULL : error_file(errno, where, "no file for notes of the command (PYCAP_NOTE) can be made there; it is recorded without, and TMPDIR names another "
+                                           "folder");
     if (err && n->fd >= 0)
         unlinkat(folder, n->name, 0);
     if (folder >= 0)

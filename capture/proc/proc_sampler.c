@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "capture/host/restraints.h"
 #include "capture/host/target_memory.h"
 #include "capture/proc/followed.h"
 #include "capture/proc/thread_reader.h"
@@ -56,12 +57,37 @@ struct error *proc_sampler_follow(struct proc_sampler *s, const uint32_t *pids, 
     return err;
 }
 
+static struct error *belongs_to_another(uint32_t tgid)
+{
+    char module[RESTRAINTS_TEXT_MAX];
+
+    restraints_module(module);
+    return error_create(ERROR_PERMISSION,
+                        "the memory of process %u may not be read: it belongs to another user or has more privileges%s%.200s%s. Be "
+                        "its user, or root; in a container, add the capability SYS_PTRACE",
+                        tgid, *module ? ", or " : "", module, *module ? " forbids it" : "");
+}
+
+struct error *proc_sampler_refused(uint32_t tgid)
+{
+    static const char *const rules[] = {
+        [1] = "a process may read only those it started. Start the program with 'pycap record -- COMMAND', or use root, or set it to 0",
+        [2] = "only who has CAP_SYS_PTRACE may read other processes. Use root, or set it to 1, for 'pycap record -- COMMAND', or to 0",
+        [3] = "nobody may read other processes, root neither, until the host starts anew. Root can record with BPF",
+    };
+    int scope = restraints_ptrace_scope();
+
+    if (scope < 1 || scope > 3)
+        return belongs_to_another(tgid);
+    return error_create(ERROR_PERMISSION, "the memory of process %u may not be read: kernel.yama.ptrace_scope is %d, so %s", tgid, scope,
+                        rules[scope]);
+}
+
 struct error *proc_sampler_check(const struct processes *processes, uint32_t tgid)
 {
     struct process *p = processes_find((struct processes *)processes, tgid);
     struct wire_process wire = {0};
     uint64_t word;
-    char text[16] = "";
 
     if (p && p->forbidden)
         p = NULL;
@@ -73,23 +99,7 @@ struct error *proc_sampler_check(const struct processes *processes, uint32_t tgi
         return NULL;
     if (p && errno != EPERM && errno != EACCES)
         return error_os(errno, "the memory of process %u cannot be read", tgid);
-    char *scope;
-    struct error *err = procfs_read("/proc/sys/kernel/yama/ptrace_scope", &scope, NULL);
-    error_destroy(err);
-    if (!err) {
-        strncpy(text, scope, sizeof text - 1);
-        text[strcspn(text, "\n")] = 0;
-        free(scope);
-    }
-    if (p && text[0] && strcmp(text, "0"))
-        return error_create(ERROR_PERMISSION,
-                            "the memory of process %u may not be read: kernel.yama.ptrace_scope is %s, which allows a "
-                            "process %s. Start the program with 'pycap record -- COMMAND', or use root, or set it to 0",
-                            tgid, text, !strcmp(text, "1") ? "only to read those it started" : "none without CAP_SYS_PTRACE");
-    return error_create(ERROR_PERMISSION,
-                        "the memory of process %u may not be read: it belongs to another user or has more privileges. Be "
-                        "its user, or root; in a container, add the capability SYS_PTRACE",
-                        tgid);
+    return p ? proc_sampler_refused(tgid) : belongs_to_another(tgid);
 }
 
 /* ---- samples ---- */

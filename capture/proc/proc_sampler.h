@@ -51,6 +51,8 @@ void proc_sampler_destroy(struct proc_sampler *s);
  * samples.
  */
 struct error *proc_sampler_follow(struct proc_sampler *s, const uint32_t *pids, uint32_t count);
+/* Returns an error that says why the kernel does not let pycap read the memory of a process, and what to do about it. */
+struct error *proc_sampler_refused(uint32_t tgid);
 /* Why a process cannot be sampled, with what to do about it; NULL when it can be. */
 struct error *proc_sampler_check(const struct processes *processes, uint32_t tgid);
 /*

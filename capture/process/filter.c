@@ -52,15 +52,16 @@ struct error *filter_add_comms(struct filter *f, const char *list)
 }
 
 /*
- * Returns where a hierarchy of this kind is mounted ("36 25 0:32 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw"), malloc'd: the
- * first, or with `below` the first that is this path or lies above it. NULL: nowhere.
+ * Returns where a hierarchy of this kind, with this option, is mounted ("36 25 0:32 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw"),
+ * malloc'd: the first, or with `below` the first that is this path or lies above it. NULL: nowhere.
  */
-static char *hierarchy(const char *mountinfo, const char *kind, const char *below)
+static char *hierarchy(const char *mountinfo, const char *kind, const char *option, const char *below)
 {
     for (const char *line = mountinfo; *line;) {
         size_t len = strcspn(line, "\n");
         char *copy = strndup(line, len), *found = NULL;
-        if (copy && strstr(copy, kind) && sscanf(copy, "%*s %*s %*s %*s %ms", &found) == 1) {
+        char *found_kind = copy ? strstr(copy, kind) : NULL;
+        if (found_kind && strstr(found_kind, option) && sscanf(copy, "%*s %*s %*s %*s %ms", &found) == 1) {
             size_t found_len = strlen(found);
             if (!below || (!strncmp(below, found, found_len) && strchr("/,", below[found_len]))) { /* or the end */
                 free(copy);
@@ -72,6 +73,38 @@ static char *hierarchy(const char *mountinfo, const char *kind, const char *belo
         line += len + (line[len] == '\n');
     }
     return NULL;
+}
+
+/*
+ * The hierarchy by which processes are told apart, and which procfs_cgroup() is of: the unified one, or where none is mounted the one
+ * in which systemd and container engines name theirs, or that of memory. Malloc'd; NULL: there is none.
+ */
+static char *chosen_hierarchy(const char *mountinfo)
+{
+    char *found = hierarchy(mountinfo, " - cgroup2 ", "", NULL);
+
+    if (!found)
+        found = hierarchy(mountinfo, " - cgroup ", "name=systemd", NULL);
+    return found ? found : hierarchy(mountinfo, " - cgroup ", "memory", NULL);
+}
+
+void filter_print_hierarchy(FILE *out)
+{
+    char *mountinfo;
+    struct error *err = procfs_read("/proc/self/mountinfo", &mountinfo, NULL);
+
+    if (err) {
+        error_destroy(err);
+        return;
+    }
+    char *unified = hierarchy(mountinfo, " - cgroup2 ", "", NULL), *other = unified ? NULL : chosen_hierarchy(mountinfo);
+    if (other)
+        fprintf(out, "cgroups         version 1 only: --cgroup goes by %s\n", other);
+    else if (!unified)
+        fprintf(out, "cgroups         none is mounted: --cgroup cannot be used, all else can\n");
+    free(unified);
+    free(other);
+    free(mountinfo);
 }
 
 /* Adds the first path of a list, which has this length. */
@@ -86,11 +119,11 @@ static struct error *add_cgroup(struct filter *f, const char *path, size_t len, 
         path += mount_len;
         len -= mount_len;
     } else {
-        char *older = hierarchy(mountinfo, " - cgroup ", path);
+        char *older = hierarchy(mountinfo, " - cgroup ", "", path);
         if (older) {
             free(older);
-            return error_create(ERROR_USAGE, "'%.*s' is not in the unified hierarchy, which is mounted at %s", (int)len, path,
-                                f->mount);
+            return error_create(ERROR_USAGE, "'%.*s' is not in the hierarchy by which processes are chosen, which is mounted at %s", (int)len,
+                                path, f->mount);
         }
     }
     while (len && path[len - 1] == '/')
@@ -106,9 +139,10 @@ static struct error *add_cgroup(struct filter *f, const char *path, size_t len, 
 struct error *filter_add_cgroups_by(struct filter *f, const char *list, const char *mountinfo)
 {
     free(f->mount);
-    f->mount = hierarchy(mountinfo, " - cgroup2 ", NULL);
+    f->mount = chosen_hierarchy(mountinfo);
     if (!f->mount)
-        return error_create(ERROR_UNSUPPORTED, "no unified hierarchy of cgroups (cgroup2) is mounted on this host");
+        return error_create(ERROR_UNSUPPORTED, "--cgroup cannot be used: no cgroups are mounted on this host, neither cgroup2 nor a hierarchy of "
+                                               "version 1 (name=systemd, memory); -p and --comm choose processes without");
     for (const char *p = list;; p++) {
         size_t len = strcspn(p, ",");
         TRY(add_cgroup(f, p, len, mountinfo));
@@ -204,8 +238,9 @@ bool filter_passes_cgroup(const struct filter *f, uint32_t tgid)
         return false;
     if (!f->cgroups.count)
         return true;
-    char *cgroup = procfs_cgroup((pid_t)tgid);
-    bool passes = filter_has_path(f, cgroup);
-    free(cgroup);
+    char *unified = procfs_cgroup((pid_t)tgid, true), *named = procfs_cgroup((pid_t)tgid, false);
+    bool passes = filter_has_path(f, unified) || filter_has_path(f, named);
+    free(unified);
+    free(named);
     return passes;
 }

@@ -8,13 +8,14 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "formats/base/err.h"
 #include "formats/base/vec.h"
 
 struct filter {
     VEC(char *) comms;      /* names and titles, as they were given */
-    VEC(char *) cgroups;    /* paths in the unified hierarchy, without a slash at the end: "" is its root */
+    VEC(char *) cgroups;    /* paths in the chosen hierarchy, without a slash at the end: "" is its root */
     VEC(char *) containers; /* whole IDs or names, as cgroup paths hold them */
     char *mount;            /* where that hierarchy is mounted; NULL while `cgroups` is empty */
 };
@@ -24,8 +25,9 @@ bool filter_is_empty(const struct filter *f);
 struct error *filter_add_comms(struct filter *f, const char *list);
 /*
  * Adds the cgroups of a list "PATH,PATH": the process must be in one of them or below. A path either begins with the
- * mount point of the unified hierarchy, or is a path in the hierarchy as /proc/PID/cgroup shows it. One below the mount
- * point of an older hierarchy (cgroup v1) is a usage error. It need not exist.
+ * mount point of the chosen hierarchy, or is a path in it as /proc/PID/cgroup shows it. The chosen one is the unified one, and where
+ * none is mounted that of systemd (name=systemd) or of memory (cgroup v1). One below the mount point of another hierarchy is a
+ * usage error. It need not exist.
  */
 struct error *filter_add_cgroups(struct filter *f, const char *list);
 /* The same, with the text of a mountinfo file, from which the mount point is taken. For tests. */
@@ -38,6 +40,9 @@ struct error *filter_add_containers(struct filter *f, const char *list);
 
 /* Whether it asks for a process's cgroups, which may change. */
 bool filter_is_by_cgroup(const struct filter *f);
+/* Writes a line about the chosen hierarchy, unless it is the unified one. */
+void filter_print_hierarchy(FILE *out);
+
 /* Whether the cgroup with this index in `cgroups` exists. */
 bool filter_has_cgroup(const struct filter *f, size_t index);
 /* Whether a process in this cgroup passes. `cgroup` may be NULL when it is unknown. */

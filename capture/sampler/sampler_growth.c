@@ -21,6 +21,15 @@ static struct error *unsupported(const char *name, struct error *why)
     return err;
 }
 
+/* The kernel's list of tracepoints cannot be read. Takes `why`. */
+static struct error *unlisted(struct error *why)
+{
+    struct error *err = error_create(why->code, "event memory-growth needs tracepoints of system calls: %s", error_text(why));
+
+    error_destroy(why);
+    return err;
+}
+
 struct error *sampler_growth_attach(struct sampler *s)
 {
     const struct {
@@ -36,8 +45,9 @@ struct error *sampler_growth_attach(struct sampler *s)
     struct tracepoint tracepoint;
     int tracefs;
 
-    TRY(tracefs_open(&tracefs));
-    struct error *err = NULL;
+    struct error *err = tracefs_open(&tracefs);
+    if (err)
+        return unlisted(err);
     for (int i = 0; i < GROWTH_LINKS && !err; i++) {
         err = tracepoint_find(tracefs, "syscalls", calls[i].name, NULL, &tracepoint);
         if (err)

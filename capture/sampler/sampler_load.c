@@ -12,9 +12,9 @@
 #include "bpf/sampler.skel.h"
 #include "capture/host/host.h"
 #include "capture/sampler/load_error.h"
+#include "capture/sampler/preempt_calls.h"
 #include "capture/sampler/preempt_count.h"
 #include "capture/sampler/switch_tracepoint.h"
-#include "capture/sampler/tracepoint_attach.h"
 
 /* Call sites of waits that are remembered at once. */
 #define WAIT_SITES 65536
@@ -141,7 +141,7 @@ static struct error *set_up_hits(struct sampler *s)
         s->skel->bss->sample_periods[i] = event_period(&events->list[i]);
     }
     if (any)
-        TRY(tracepoint_preemptible(&preemptible));
+        TRY(preempt_calls_put(s->skel->obj, &preemptible));
     s->skel->rodata->hits_preemptible = preemptible;
     choose_cpus(s);
     return NULL;

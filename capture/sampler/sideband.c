@@ -16,7 +16,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "capture/host/privileges.h"
 #include "formats/base/bytes.h"
 
 struct ring {
@@ -64,7 +63,7 @@ static struct error *open_ring(struct sideband *s, struct ring *r, int cpu)
 {
     r->fd = open_event(cpu);
     if (r->fd < 0)
-        return error_os(errno, "process events on CPU %d cannot be opened%s", cpu, privileges_filter_hint(errno));
+        return error_os(errno, "process events on CPU %d cannot be opened", cpu);
     void *page = mmap(NULL, s->map_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, r->fd, 0);
     if (page == MAP_FAILED)
         return error_os(errno, "the buffer for process events of CPU %d cannot be mapped", cpu);

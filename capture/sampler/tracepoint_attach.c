@@ -5,7 +5,6 @@
  */
 #include "capture/sampler/tracepoint_attach.h"
 
-#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -35,16 +34,4 @@ struct error *tracepoint_attach(const struct bpf_program *program, uint32_t id, 
     int error = errno;
     close(fd);
     return refused(error, name);
-}
-
-struct error *tracepoint_preemptible(bool *preemptible)
-{
-    struct btf *btf = btf__load_vmlinux_btf();
-
-    if (!btf)
-        return error_os(errno, "the kernel's types (BTF) cannot be read");
-    /* The function by which those kernels run the programs. */
-    *preemptible = btf__find_by_name_kind(btf, "trace_call_bpf_faultable", BTF_KIND_FUNC) > 0;
-    btf__free(btf);
-    return NULL;
 }

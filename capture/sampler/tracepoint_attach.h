@@ -3,7 +3,6 @@
 #ifndef CAPTURE_SAMPLER_TRACEPOINT_ATTACH_H
 #define CAPTURE_SAMPLER_TRACEPOINT_ATTACH_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "formats/base/err.h"
@@ -16,8 +15,5 @@ struct bpf_program;
  * for messages. The caller frees the link with bpf_link__destroy(), which ends it.
  */
 struct error *tracepoint_attach(const struct bpf_program *program, uint32_t id, const char *name, int cpu, struct bpf_link **link);
-
-/* Whether this kernel lets threads lose their CPU in a program of a system call's tracepoint. An error says that its types cannot be read. */
-struct error *tracepoint_preemptible(bool *preemptible);
 
 #endif

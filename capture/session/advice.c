@@ -2,9 +2,11 @@
 /* Looks at /proc and at the table of processes; what has ended meanwhile is not mentioned. */
 #include "capture/session/advice.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,6 +14,7 @@
 #include "capture/asyncio/task_reader.h"
 #include "capture/host/messages.h"
 #include "capture/host/privileges.h"
+#include "capture/host/restraints.h"
 #include "capture/host/procfs_task.h"
 #include "capture/process/process_names.h"
 #include "capture/process/process_program.h"
@@ -51,6 +54,22 @@ struct error *advice_check_pids(const struct session_options *o)
     return NULL;
 }
 
+struct error *advice_no_process(const struct session *s, uint32_t pid)
+{
+    const char *hidepid = s->host.hidepid;
+    char module[RESTRAINTS_TEXT_MAX];
+
+    restraints_module(module);
+    if ((!*hidepid && !*module) || (kill((pid_t)pid, 0) && errno == ESRCH))
+        return error_create(ERROR_NOT_FOUND, "there is no process %u", pid);
+    if (!*hidepid)
+        return error_create(ERROR_PERMISSION, "process %u may not be read: %.200s may forbid it (the kernel's log has the denial)", pid, module);
+    return error_create(ERROR_PERMISSION,
+                        "process %u is hidden from pycap: /proc is mounted with hidepid=%s, and pycap has no CAP_SYS_PTRACE. Give it that "
+                        "capability, or run it as root or as the process's user",
+                        pid, hidepid);
+}
+
 /* Whether one that descends from this process can be recorded: a shell may be asked for that runs Python. */
 static bool runs_python(const struct session *s, uint32_t tgid)
 {
@@ -78,7 +97,7 @@ struct error *advice_no_python(const struct session *s, struct process *p)
     char text[PROCESS_NAME_MAX];
     const char *name = processes_name(s->processes, p, text), *unopened = process_unopened(p);
     struct procfs_stat stat;
-    char without[128];
+    char without[PRIVILEGES_TEXT_MAX];
 
     if (procfs_stat((pid_t)p->tgid, 0, &stat) && (stat.state == 'Z' || stat.state == 'X'))
         return error_create(ERROR_NOT_FOUND, "process %u (%s) has ended: its parent has not waited for it yet (a zombie)",
@@ -281,10 +300,9 @@ static void explain_pids(struct session *s)
     }
 }
 
-static void say_refused(const struct session *s, struct process *p)
+/* Takes the error. */
+static void say_error(const struct session *s, struct error *why)
 {
-    struct error *why = advice_refused(s, p);
-
     messages_line(s->o->messages, "%s", error_text(why));
     error_destroy(why);
 }
@@ -295,10 +313,12 @@ static void explain_command(const struct session *s)
     const struct process *p = processes_find(s->processes, (uint32_t)s->command.pid);
     struct process *refused = find_refused(s);
 
-    if (p && is_pypy(p))
+    if (s->proc && s->losses[LOSS_process_forbidden])
+        say_error(s, proc_sampler_refused((uint32_t)s->command.pid));
+    else if (p && is_pypy(p))
         messages_line(s->o->messages, "%s is PyPy, which pycap cannot read (only CPython); -a records its native frames", name);
     else if (!processes_counts(s->processes).seen_python && refused)
-        say_refused(s, refused);
+        say_error(s, advice_refused(s, refused));
     else if (!processes_counts(s->processes).seen_python)
         messages_line(s->o->messages, "%s: no CPython was found; -a records the native frames of other programs", name);
     else
@@ -323,6 +343,23 @@ static void say_filtered(const struct session_options *o)
     buf_deinit(&names);
 }
 
+/* Why no process of the whole host brought a sample. */
+static void explain_host(const struct session *s)
+{
+    uint64_t forbidden = processes_counts(s->processes).forbidden, gone = s->losses[LOSS_process_gone];
+    char without[PRIVILEGES_TEXT_MAX];
+    struct number n;
+
+    privileges_missing_to_read(&s->host, without);
+    if (gone && *without)
+        messages_line(s->o->messages, "%s fell on processes that could not be read%s", counted(gone, "sample", "samples", &n), without);
+    if (forbidden)
+        messages_line(s->o->messages, "%s may not be read%s; all others were idle, or are no CPython: pycap info lists what can be recorded",
+                      counted(forbidden, "process", "processes", &n), without);
+    else
+        messages_line(s->o->messages, "all were idle, or there is none: pycap info lists what can be recorded");
+}
+
 void advice_no_sample(struct session *s)
 {
     const struct session_options *o = s->o;
@@ -339,7 +376,7 @@ void advice_no_sample(struct session *s)
     else if (o->pid_count)
         explain_pids(s);
     else
-        messages_line(o->messages, "all were idle, or there is none: pycap info lists what can be recorded");
+        explain_host(s);
 }
 
 bool advice_fails_empty(const struct session *s)

@@ -22,6 +22,8 @@ bool advice_may_be_python(const struct session *s, const struct process *p);
 struct error *advice_no_python(const struct session *s, struct process *p);
 /* The same of one whose interpreter was found, and is `refused`. Never NULL. */
 struct error *advice_refused(const struct session *s, struct process *p);
+/* Returns an error that says that there is no such process, or that /proc hides it. */
+struct error *advice_no_process(const struct session *s, uint32_t pid);
 /* Writes a line for each process that is stopped, and each name or cgroup that no process has yet. */
 void advice_at_start(struct session *s);
 /* Writes why the trace has no sample. */

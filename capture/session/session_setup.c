@@ -52,7 +52,7 @@ static struct error *check_pids(struct session *s)
         struct process *p = processes_find(s->processes, o->pids[i]);
         struct error *err = s->proc ? proc_sampler_check(s->processes, o->pids[i]) : NULL;
         if (!err && !p)
-            err = error_create(ERROR_NOT_FOUND, "there is no process %u", o->pids[i]);
+            err = advice_no_process(s, o->pids[i]);
         else if (!err && (o->include_non_python || !p->passes || advice_may_be_python(s, p)))
             usable++; /* what the filter lets through may come yet */
         else if (!err && !p->python)
@@ -302,12 +302,22 @@ static struct error *begin_sampling(struct session *s)
     return processes_publish(s->processes, now_ns());
 }
 
+/* A file that cannot be where it is, by default in the working folder, may be in another place. Takes the error, which may be NULL. */
+static struct error *say_elsewhere(struct error *err)
+{
+    if (!err || (err->os_errno != EROFS && err->os_errno != EACCES))
+        return err;
+    struct error *more = error_create(err->code, "%s; -o FILE puts the trace elsewhere, -o - into a pipe", error_text(err));
+    error_destroy(err);
+    return more;
+}
+
 static struct error *set_up_output(struct session *s)
 {
     const struct session_options *o = s->o;
 
     s->start_ns = s->flushed_ns = s->status_ns = s->news_ns = s->forgotten_ns = now_ns();
-    TRY(session_open_file(s, s->start_ns));
+    TRY(say_elsewhere(session_open_file(s, s->start_ns)));
     if (o->archive && outputs_path(s->outputs) && files_are_one(o->archive, outputs_path(s->outputs))) /* by another path: the archive would replace it */
         return error_create(ERROR_USAGE, "%s cannot be the trace and the archive", o->archive);
     TRY(settings_of_options(o, !s->sampler, &s->settings));
@@ -365,7 +375,9 @@ struct error *session_set_up(struct session *s)
     TRY(set_up_writer(s));
     TRY(set_up_note(s));
     TRY(set_up_manager(s));
-    TRY(session_begin_helpers(s)); /* before there are threads, and anybody is read */
+    if (o->command) /* before there are threads, and helpers: those wait for the end of sockets that it would have, too, until it runs */
+        TRY(command_fork(o->command, &s->context, &s->command));
+    TRY(session_begin_helpers(s)); /* before anybody is read */
     TRY(set_up_signals(s));
     TRY(modules_create(&s->modules));
     if (o->archive) {
@@ -375,8 +387,6 @@ struct error *session_set_up(struct session *s)
         TRY(outputs_open_archive(s->outputs, &sink));
         TRY(bundle_create(&bundle, &sink, &s->bundle)); /* what cannot be written is better known now */
     }
-    if (o->command) /* before there are threads */
-        TRY(command_fork(o->command, &s->context, &s->command));
     modules_hold(s->modules, o->archive != NULL); /* raises a limit, which the command does not inherit */
     set_step(s, STEP_SOURCES);
     TRY(session_begin_sources(s));
@@ -401,6 +411,7 @@ struct error *session_set_up(struct session *s)
 
 void session_tear_down(struct session *s)
 {
+    command_deinit(&s->command); /* first: until it runs it has descriptors whose end helpers wait for */
     sampler_start_destroy(s->sampler_start);
     errand_end();
     table_maker_destroy(s->table_maker);
@@ -427,7 +438,6 @@ void session_tear_down(struct session *s)
     sideband_close(s->sideband);
     sampler_close(s->sampler);
     modules_destroy(s->modules);
-    command_deinit(&s->command);
     note_file_destroy(s->note_file);
     free(s->ticks);
     free(s->settled);

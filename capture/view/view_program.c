@@ -52,7 +52,7 @@ static char *beside_pycap(void)
 
     while (n > 0 && own[n - 1] != '/')
         n--;
-    return n > 1 ? in_folder(own, (size_t)n - 1) : NULL;
+    return n > 0 ? in_folder(own, n > 1 ? (size_t)n - 1 : 1) : NULL;
 }
 
 static char *on_path(void)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* O_TMPFILE where the file system has it, else a file that is unlinked at once. */
+/* O_TMPFILE where the file system has it, else a file that is unlinked at once, else memory (memfd_create). */
 #include "formats/base/temporary.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 const char *temporary_folder(void)
@@ -13,6 +14,14 @@ const char *temporary_folder(void)
     const char *folder = getenv("TMPDIR");
 
     return folder && *folder ? folder : "/tmp";
+}
+
+/* Whether the folder is nobody's choice, and no file can be made there: it is missing or read-only, as in small containers. */
+static bool is_missing(int why)
+{
+    const char *folder = getenv("TMPDIR");
+
+    return (!folder || !*folder) && (why == ENOENT || why == EROFS || why == EACCES || why == ENOTDIR);
 }
 
 static int open_nameless(void)
@@ -30,6 +39,8 @@ static int open_nameless(void)
             unlink(path);
         int why = errno;
         free(path);
+        if (fd < 0 && is_missing(why))
+            fd = memfd_create("pysym", MFD_CLOEXEC);
         errno = why;
     }
     return fd;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Temporary files without a name, in TMPDIR or /tmp: the kernel removes them when the process ends, however it ends.
+ * Temporary files without a name, in TMPDIR or /tmp: the kernel removes them when the process ends, however it ends. Where TMPDIR
+ * is not set and /tmp is missing or read-only, memory holds them.
  */
 #ifndef FORMATS_BASE_TEMPORARY_H
 #define FORMATS_BASE_TEMPORARY_H

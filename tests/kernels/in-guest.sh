@@ -2,15 +2,21 @@
 # SPDX-License-Identifier: Apache-2.0
 # Runs inside the guest, in the checkout, and only records: what is emulated is slow, and traces are read anywhere.
 # usage: in-guest.sh DIR
-# Leaves in DIR: release, info, and for each interpreter N of PYTHONS (default: Debian's own) and each way of
-# unwinding: N-WAY.trace, N-WAY.truth (what the program said), N-WAY.log and N-WAY.rc; and the same of waits: N-wall,
-# N-idle, of threads that sleep all the time, N-events, of several events at once, and N-growth, of memory; and of a flight
-# recorder N-runq-TIME.trace. verify.py judges.
+# Leaves in DIR: release, info, info-N (perf_event_paranoid=N, few capabilities), and for each interpreter N of PYTHONS (default:
+# Debian's own) and each way of unwinding: N-WAY.trace, N-WAY.truth (what the program said), N-WAY.log and N-WAY.rc; and the same
+# of waits: N-wall, N-idle, of threads that sleep all the time, N-events, of several events at once, and N-growth, of memory; and
+# of a flight recorder N-runq-TIME.trace. verify.py judges.
 set -u
 dir=$1
 pycap=${PYCAP:-build/pycap}
 uname -r >"$dir/release"
 "$pycap" info >"$dir/info" 2>&1
+# With the two capabilities that sampling needs, and no others: Debian's kernels ask for CAP_SYS_ADMIN where that value is 3.
+ulimit -l unlimited
+for paranoid in 2 3; do
+    echo $paranoid >/proc/sys/kernel/perf_event_paranoid
+    setpriv --bounding-set=-all,+bpf,+perfmon --inh-caps=-all,+bpf,+perfmon "$pycap" info >"$dir/info-$paranoid" 2>&1
+done
 
 # How many of the program's functions in which threads sleep have a stack in the trace so far.
 stacks() {

@@ -70,6 +70,16 @@ def check_info(info):
     return "sampling yes"
 
 
+def check_capabilities(infos):
+    """CAP_BPF and CAP_PERFMON are enough, but where Debian's kernels forbid perf events by a setting, which is named."""
+    need(all(re.search(r"^capabilities +bpf yes, perfmon yes, sys_ptrace no", info, re.M) for info in infos.values()),
+         "the capabilities are not those that were given")
+    need(re.search(r"^sampling +yes", infos[2], re.M), f"it says {re.findall(r'^sampling.*', infos[2], re.M)}")
+    need(re.search(r"^sampling +no: kernel.perf_event_paranoid is 3, .*CAP_SYS_ADMIN", infos[3], re.M),
+         f"at perf_event_paranoid=3 it says {re.findall(r'^sampling.*', infos[3], re.M)}")
+    return "sampling yes with CAP_BPF and CAP_PERFMON; perf_event_paranoid=3 is named"
+
+
 def check_load(log):
     """The verifier's own figures for each program."""
     found = re.findall(r"prog '(\w+)': -- BEGIN PROG LOAD LOG --.*?verification time (\d+) usec.*?processed (\d+) in",
@@ -295,6 +305,7 @@ def main(where):
     release = (where / "release").read_text().strip()
     info = (where / "info").read_text()
     judge(f"info ({release})", info, check_info, info)
+    judge(f"capabilities ({release})", info, check_capabilities, {n: (where / f"info-{n}").read_text() for n in (2, 3)})
     for python in sorted(where.glob("*.python")):
         which = f"{python.read_text().strip()} ({release})"
         for way in "tables", "snapshot":

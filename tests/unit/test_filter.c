@@ -34,6 +34,28 @@ TEST(comms)
     filter_deinit(&f);
 }
 
+/* Where there are older hierarchies only, it is that of systemd, or of memory. */
+TEST(older_cgroups)
+{
+    static const char memory[] = "35 24 0:30 / /sys/fs/cgroup/cpu rw shared:12 - cgroup cgroup rw,cpu\n"
+                                 "36 24 0:31 / /sys/fs/cgroup/mem rw,nosuid - cgroup cgroup rw,memory\n",
+                      named[] = "36 24 0:31 / /sys/fs/cgroup/mem rw,nosuid - cgroup cgroup rw,memory\n"
+                                "37 24 0:32 / /sys/fs/cgroup/systemd rw - cgroup cgroup rw,xattr,name=systemd\n";
+    struct filter f = {0};
+
+    OK(filter_add_cgroups_by(&f, "/sys/fs/cgroup/mem/app", memory));
+    assert_string_equal(f.mount, "/sys/fs/cgroup/mem");
+    assert_true(filter_has_path(&f, "/app/worker"));
+    refused(filter_add_cgroups_by(&f, "/sys/fs/cgroup/cpu/app", memory), ERROR_USAGE);
+    filter_deinit(&f);
+    f = (struct filter){0};
+    OK(filter_add_cgroups_by(&f, "/sys/fs/cgroup/systemd/app.service,/b", named));
+    assert_string_equal(f.mount, "/sys/fs/cgroup/systemd");
+    assert_true(filter_has_path(&f, "/app.service"));
+    assert_true(filter_has_path(&f, "/b"));
+    filter_deinit(&f);
+}
+
 TEST(cgroups)
 {
     struct filter f = {0};
@@ -67,7 +89,8 @@ TEST(cgroups)
     refused(filter_add_cgroups_by(&f, "app.service", mounts), ERROR_USAGE);
     refused(filter_add_cgroups_by(&f, "/a,", mounts), ERROR_USAGE);
     refused(filter_add_cgroups_by(&f, "", mounts), ERROR_USAGE);
-    refused(filter_add_cgroups_by(&f, "/a", "24 30 0:22 / /sys rw - sysfs sysfs rw\n"), ERROR_UNSUPPORTED);
+    refused(filter_add_cgroups_by(&f, "/a", "24 30 0:22 / /memory rw - sysfs sysfs rw\n"), ERROR_UNSUPPORTED);
+    refused(filter_add_cgroups_by(&f, "/a", "35 24 0:30 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n"), ERROR_UNSUPPORTED);
     filter_deinit(&f);
 }
 
