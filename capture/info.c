@@ -35,7 +35,7 @@ static void print_host(const struct host *h, FILE *out)
     fprintf(out, "host            %s, %s, %u CPUs\n", h->hostname, h->machine, h->cpu_count);
     fprintf(out, "kernel          %s (%s)\n", h->release, h->version);
     fprintf(out, "type info (BTF) %s\n", yes_no(h->has_btf));
-    fprintf(out, "lockdown        %s\n", h->lockdown[0] ? h->lockdown : "not known (/sys/kernel/security is not mounted, or the kernel has none)");
+    fprintf(out, "lockdown        %s\n", h->lockdown[0] ? h->lockdown : "not known (/sys/kernel/security is not mounted or may not be read, or the kernel has none)");
     fprintf(out, "perf            paranoid %d, at most %llu Hz; kptr_restrict %d\n", h->perf_event_paranoid,
             (unsigned long long)h->perf_max_sample_rate, h->kptr_restrict);
     fprintf(out, "capabilities    bpf %s, perfmon %s, sys_ptrace %s, checkpoint_restore %s, syslog %s, dac_read_search %s\n",
