@@ -36,6 +36,8 @@ for file in "${files[@]}"; do
     expect "the same bytes again: ${file##*/}" cmp "$file" "$dir/first/${file##*/}"
 done
 expect "the wheel is smaller than 8 MB" [ "$(stat -c %s "$wheel")" -lt 8000000 ]
+expect "the texts of licenses are whole" sh -c 'for text in "GNU LESSER GENERAL PUBLIC LICENSE" "GNU LIBRARY GENERAL PUBLIC LICENSE" "Version 3, 29 June 2007"; do
+    grep -q "$text" "$0" || exit 1; done' build/static/usr/share/doc/pycap/THIRD-PARTY
 # tests/static.sh asks that one all that pysym shows and sends.
 expect "the wheel has the programs of make static" "$python" -c '
 import pathlib, sys, zipfile
@@ -60,7 +62,7 @@ fi
 [ -e "$pip" ] || skipped "pip cannot be fetched: $(tail -n 1 "$dir/pip.log")"
 
 # Systems as old as CentOS 7, and Alpine.
-[ ! -e "$pip" ] || for platform in manylinux2014_x86_64 manylinux_2_17_x86_64 musllinux_1_1_x86_64; do
+[ ! -e "$pip" ] || for platform in manylinux1_x86_64 manylinux2014_x86_64 manylinux_2_17_x86_64 musllinux_1_1_x86_64; do
     expect "pip takes the wheel for $platform" "$python" "$pip/pip" download -q --disable-pip-version-check --no-index --no-deps --find-links build \
         --only-binary :all: --platform $platform --python-version 3.9 -d "$dir" pycap-profiler
 done
@@ -95,10 +97,19 @@ if __name__ == "__main__":
     with recorder(sys.argv[1], "-F", "499"):
         spin()
 END
-    expect "venv: pytest --pycap" "$dir/venv/bin/python" -m pytest -q -p no:cacheprovider --rootdir "$dir" --pycap="$dir/session.bin" "$dir/test_spin.py"
+    expect "venv: pytest --pycap" "$dir/venv/bin/python" -m pytest -q -p no:cacheprovider --rootdir "$dir" --pycap-output "$dir/session.bin" --pycap "$dir/test_spin.py"
     expect "venv: the session" sh -c '"$0" "$1" -f folded | grep -q "test_spin (.*spin ("' "$dir/venv/bin/pysym" "$dir/session.bin"
     expect "venv: with recorder()" "$dir/venv/bin/python" "$dir/test_spin.py" "$dir/block.bin"
     expect "venv: the block" sh -c '"$0" "$1" -f folded | grep -q "spin ("' "$dir/venv/bin/pysym" "$dir/block.bin"
+    # A recorder ends with the program that began it, also where that is killed.
+    cat >"$dir/killed.py" <<'END'
+import os, signal, sys
+from pycap_profiler import recorder
+with recorder(sys.argv[1]):
+    os.kill(os.getpid(), signal.SIGKILL)
+END
+    expect "venv: with recorder(), killed" sh -c '"$0" "$1" "$2" || true; i=0; while pgrep -f "record.*-o $2" >/dev/null; do i=$((i + 1)) && [ $i -lt 300 ] && sleep 0.1 || exit 1; done' \
+        "$dir/venv/bin/python" "$dir/killed.py" "$dir/killed.bin"
     mkdir "$dir/nobody" && chown 65534 "$dir/nobody"
     expect "venv: with recorder(), without privilege" setpriv --reuid 65534 --clear-groups \
         "$dir/venv/bin/python" "$dir/test_spin.py" "$dir/nobody/block.bin"
@@ -179,6 +190,8 @@ if root_tree bookworm-apt bookworm --variant=apt --include=man-db; then
     expect "rpm -i" rpm --root "$dir/no-python" --ignorearch --nodeps -i "build/pycap-$version-1.x86_64.rpm" "build/pysym-$version-1.x86_64.rpm"
     expect "rpm -V" rpm --root "$dir/no-python" --nodeps -V pycap pysym
     answer no-python rpm /usr/bin/pycap /usr/bin/pysym
+    expect "rpm -e" rpm --root "$dir/no-python" --nodeps -e pycap pysym
+    expect "rpm: nothing is left" sh -c '! find "$0/usr" -name "*py[cs][ay][mp]*" | grep .' "$dir/no-python"
     expect "rpm2cpio" sh -c 'rpm2cpio "$0" | cpio -t --quiet 2>&1 | grep -q "^./usr/bin/pysym$"' "build/pysym-$version-1.x86_64.rpm"
 else
     skipped "no root tree of bookworm"

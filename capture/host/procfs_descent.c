@@ -3,6 +3,7 @@
 #include "capture/host/procfs_descent.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "capture/host/procfs_task.h"
 #include "formats/base/map.h"
@@ -72,7 +73,7 @@ struct error *procfs_descendants(const uint32_t *roots, size_t root_count, struc
     err = VEC_RESERVE(&list, all.list.count) ? NULL : error_no_memory();
     for (size_t i = 0; !err && i < all.list.count; i++) {
         struct procfs_stat stat;
-        if (procfs_stat(all.list.data[i], 0, &stat))
+        if (all.list.data[i] != getpid() && procfs_stat(all.list.data[i], 0, &stat))
             list.data[list.count++] = (struct procfs_parentage){(uint32_t)all.list.data[i], stat.parent_tgid};
     }
     if (!err)

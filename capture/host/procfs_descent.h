@@ -22,7 +22,10 @@ struct procfs_parentage {
  */
 struct error *procfs_descend(struct procfs_parentage *list, size_t count, const uint32_t *roots, size_t root_count,
                              struct procfs_pids *out);
-/* The same for all processes that /proc shows. The caller frees out->list. */
+/*
+ * The same for all processes that /proc shows, but this one and its own: a program that records itself has it as a child. The caller
+ * frees out->list.
+ */
 struct error *procfs_descendants(const uint32_t *roots, size_t root_count, struct procfs_pids *out);
 
 #endif

@@ -406,8 +406,8 @@ static struct error *consider(struct followed_set *s, uint32_t pid, uint64_t tim
     char path[48], text[4096];
     struct procfs_stat stat;
 
-    if (!procfs_stat((pid_t)pid, 0, &stat) || !find(s, stat.parent_tgid) || find(s, pid))
-        return NULL;
+    if ((pid_t)pid == getpid() || !procfs_stat((pid_t)pid, 0, &stat) || !find(s, stat.parent_tgid) || find(s, pid))
+        return NULL; /* this process may be the child of one that records itself */
     snprintf(path, sizeof path, "/proc/%u/status", pid);
     if (!procfs_read_at(AT_FDCWD, path, text, sizeof text))
         return NULL;

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "capture/host/procfs.h"
 #include "capture/host/procfs_descent.h"
@@ -124,12 +125,12 @@ static void set_held_up(struct process *process, bool late)
     process->again_ns = now_ns() + process->wait_ns;
 }
 
-/* A child of a process that the user asked for, whose fork may be among the events that were lost. */
-static bool is_lost_child(struct processes *p, const struct procfs_status *status)
+/* A child of a process that the user asked for, whose fork may be among the events that were lost; this process is none (procfs_descent.h). */
+static bool is_lost_child(struct processes *p, uint32_t tgid, const struct procfs_status *status)
 {
     const struct process *parent = processes_find(p, status->parent_tgid);
 
-    return (p->missed || p->rescan.running) && parent && parent->in_scope && p->options.follow;
+    return (p->missed || p->rescan.running) && parent && parent->in_scope && p->options.follow && (pid_t)tgid != getpid();
 }
 
 /*
@@ -180,7 +181,7 @@ struct error *processes_read(struct processes *p, uint32_t tgid, bool in_scope, 
     *out = NULL;
     struct error *err = procfs_status((pid_t)tgid, &status);
     if (!err) {
-        probe.in_scope = in_scope || is_lost_child(p, &status);
+        probe.in_scope = in_scope || is_lost_child(p, tgid, &status);
         if (!probe.in_scope && !p->options.whole_host) {
             struct process *old = processes_find(p, tgid);
             if (old)

@@ -7,6 +7,9 @@ library that LICENSES does not know is an error: nobody has looked yet at what i
 
 usage: components.py VERSION FOLDER TARGET     FOLDER: build/static. Writes TARGET/pycap.cdx.json and TARGET/THIRD-PARTY
        components.py --sources FOLDER          prints PACKAGE=VERSION of the source packages whose license asks for their source
+       components.py --license BILL PROGRAM... prints the license of these programs with what is in them, by a pycap.cdx.json
+       components.py --inside BILL PROGRAM     prints the names of what is in that program
+URL: where the source of pycap is to be had
 """
 import functools
 import json
@@ -15,6 +18,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import urllib.parse
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Debian's source packages: (license as in SPDX, whether who passes on the program has to offer the library's source).
@@ -40,7 +44,9 @@ LICENSES = {
     "zlib": ("Zlib", False),
 }
 HEADERS = ["/usr/include/xxhash.h"]
-OWN = "Apache-2.0 AND GPL-2.0-only"
+OWN = {"pycap": ["Apache-2.0", "GPL-2.0-only"], "pysym": ["Apache-2.0"]}
+# The texts that Debian's packages refer to.
+COMMON = pathlib.Path("/usr/share/common-licenses")
 
 
 def linked(program_map):
@@ -93,13 +99,15 @@ def bill(version, found):
     def component(name, version, license_, **more):
         return {"type": "library", "bom-ref": name, "name": name, "version": version, "licenses": [{"expression": license_}], **more}
 
-    programs = {program: component(program, version, license_, type="application")
-                for program, license_ in (("pycap", OWN), ("pysym", "Apache-2.0"))}
-    parts = [component(name, version, license_, purl=f"pkg:deb/debian/{source}@{version}?arch=source".replace("+", "%2B").replace(":", "%3A", 0))
-             for name, (version, license_, _, _, _, source) in sorted(found.items())]
+    programs = {program: component(program, version, " AND ".join(own), type="application") for program, own in OWN.items()}
+    parts = [component(name, part, license_, purl=f"pkg:deb/debian/{source}@{urllib.parse.quote(part, safe='~')}?arch=source&distro=bookworm")
+             for name, (part, license_, _, _, _, source) in sorted(found.items())]
+    whole = component("pycap-profiler", version, license_of([*programs.values(), *parts]), type="application")
+    if os.environ.get("URL"):
+        whole["externalReferences"] = [{"type": "website", "url": os.environ["URL"]}]
     depends = [{"ref": program, "dependsOn": [name for name, row in sorted(found.items()) if program in row[4]]} for program in programs]
     return {"bomFormat": "CycloneDX", "specVersion": "1.5", "version": 1,
-            "metadata": {"component": component("pycap-profiler", version, OWN, type="application")},
+            "metadata": {"component": whole},
             "components": [*programs.values(), *parts],
             "dependencies": [{"ref": "pycap-profiler", "dependsOn": list(programs)}, *depends]}
 
@@ -110,8 +118,9 @@ HEAD = """What the programs pycap and pysym of this package contain of others
 pycap and pysym are linked with the libraries below, so their code is in the programs. The licenses of the libraries follow.
 
 Of {sources} the license asks that you can have the library's source, and put another version of it into the
-program. The source is in pycap-{version}-third-party-sources.tar beside this release, unchanged, as Debian has it. To link the
-programs with another version: install that version's static library, and run make static in the source of pycap.
+program. The source is in pycap-{version}-third-party-sources.tar, which belongs to the release that this package is of{where}, unchanged, as
+Debian has it. To link the programs with another version: install that version's static library, and run make static in the source of
+pycap. Whoever passes this package on passes that file on, too, or says where it is.
 
 """
 
@@ -120,8 +129,28 @@ def notices(version, found):
     rows = "".join(f"  {name:12} {version:26} {license_:42} {' '.join(programs)}\n"
                    for name, (version, license_, _, _, programs, _) in sorted(found.items()))
     sources = ", ".join(name for name, row in sorted(found.items()) if row[2])
-    texts = "".join(f"\n\n{'=' * 100}\n{name} {row[0]}\n{'=' * 100}\n\n{row[3].read_text()}" for name, row in sorted(found.items()))
-    return HEAD.format(sources=sources, version=version) + rows + texts
+    where = f" ({os.environ['URL']})" if os.environ.get("URL") else ""
+    texts = {f"{name} {row[0]}": row[3].read_text() for name, row in sorted(found.items())}
+    named = {name.rstrip(".") for text in texts.values() for name in re.findall(rf"{COMMON}/([A-Za-z][\w.+-]*)", text)}
+    # A name without a number is that of the newest version: the same text once.
+    common = {str((COMMON / name).resolve().name) for name in named if (COMMON / name).exists()}
+    texts.update({f"The text of {name}, to which those above refer": (COMMON / name).read_text() for name in sorted(common)})
+    return HEAD.format(sources=sources, version=version, where=where) + rows + "".join(
+        f"\n\n{'=' * 100}\n{title}\n{'=' * 100}\n\n{text}" for title, text in texts.items())
+
+
+def inside(bill_path, programs):
+    """The parts of these programs by a list of components, themselves included."""
+    made = json.loads(pathlib.Path(bill_path).read_text())
+    names = {name for row in made["dependencies"] if row["ref"] in programs for name in [row["ref"], *row["dependsOn"]]}
+    return [part for part in made["components"] if part["bom-ref"] in names]
+
+
+def license_of(parts):
+    """One expression of all: what offers a choice stands in parentheses."""
+    found = dict.fromkeys(part["licenses"][0]["expression"] for part in parts)
+    terms = dict.fromkeys(term for text in found for term in ([f"({text})"] if " OR " in text else text.split(" AND ")))
+    return " AND ".join(terms)
 
 
 def main(arguments):
@@ -129,6 +158,12 @@ def main(arguments):
         for _, (version, _, asked, _, _, source) in sorted(components(pathlib.Path(arguments[1])).items()):
             if asked:
                 print(f"{source}={version}")
+        return
+    if arguments[0] == "--license":
+        print(license_of(inside(arguments[1], arguments[2:])))
+        return
+    if arguments[0] == "--inside":
+        print(*[part["name"] for part in inside(arguments[1], arguments[2:])], sep="\n")
         return
     version, folder, target = arguments[0], *map(pathlib.Path, arguments[1:])
     found = components(folder)

@@ -48,6 +48,9 @@ def contents(tree):
         files[f"lib/terminfo/{terminal[0]}/{terminal}"] = (TERMINFO / terminal[0] / terminal).read_bytes(), 0o644
     for name in LICENSES:
         files[f"usr/share/doc/pycap/{name}"] = (tree / "share/doc/pycap" / name).read_bytes(), 0o644
+    # What is in the image and not in the programs.
+    for package in ("ca-certificates", "ncurses-base"):
+        files[f"usr/share/doc/{package}/copyright"] = pathlib.Path(f"/usr/share/doc/{package}/copyright").read_bytes(), 0o644
     folders = {str(parent) for path in files for parent in pathlib.PurePath(path).parents if parent.name}
     return {**files, **{path: (None, 0o755) for path in folders}, "tmp": (None, 0o1777)}
 
@@ -69,8 +72,8 @@ def text(value):
     return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
 
 
-def config(version, platform, layer, created):
-    labels = {"title": NAME, "version": version, "licenses": "Apache-2.0 AND GPL-2.0-only",
+def config(version, licenses, platform, layer, created):
+    labels = {"title": NAME, "version": version, "licenses": licenses, **({"source": os.environ["URL"]} if os.environ.get("URL") else {}),
               "description": "A profiler for Python in production: pycap records with eBPF, pysym shows and sends the recordings"}
     return {**platform, "created": created,
             "config": {"Env": ["PATH=/usr/bin"], "Cmd": ["pycap", "--help"], "WorkingDir": "/",
@@ -79,7 +82,7 @@ def config(version, platform, layer, created):
             "history": [{"created": created, "created_by": "docs/build/image.py"}]}
 
 
-def layout(version, platform, layer, date):
+def layout(version, licenses, platform, layer, date):
     """The files of the archive."""
     files = {}
 
@@ -90,7 +93,7 @@ def layout(version, platform, layer, date):
 
     created = datetime.datetime.fromtimestamp(date, datetime.timezone.utc).strftime("%FT%TZ")
     packed = blob(gzip.compress(layer, 6, mtime=0), "layer.v1.tar+gzip")
-    described = blob(text(config(version, platform, layer, created)), "config.v1+json")
+    described = blob(text(config(version, licenses, platform, layer, created)), "config.v1+json")
     # The name by which it is loaded: podman, ctr and docker with containerd's store take the first, skopeo the second, ...
     names = {"io.containerd.image.name": f"docker.io/library/{NAME}:{version}", "org.opencontainers.image.ref.name": f"{NAME}:{version}"}
     manifest = blob(text({"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json", "config": described,
@@ -109,7 +112,9 @@ def main(version, machine, tree, target):
     date = int(os.environ["SOURCE_DATE_EPOCH"])
     path = pathlib.Path(target) / f"{NAME}-{version}-oci-{machine}.tar"
     layer = tar(contents(pathlib.Path(tree)), date)
-    path.write_bytes(tar(layout(version, {"architecture": ARCHITECTURES[machine], "os": "linux"}, layer, date), date))
+    bill = json.loads((pathlib.Path(tree) / "share/doc/pycap/pycap.cdx.json").read_text())
+    licenses = bill["metadata"]["component"]["licenses"][0]["expression"] + " AND MPL-2.0"  # the certificates'
+    path.write_bytes(tar(layout(version, licenses, {"architecture": ARCHITECTURES[machine], "os": "linux"}, layer, date), date))
     print(f"  IMAGE   {path}")
 
 

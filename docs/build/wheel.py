@@ -4,10 +4,11 @@
 
 The same files give the same bytes.
 
-usage: wheel.py VERSION MACHINE TREE TARGET    TREE: what is installed below /usr; SOURCE_DATE_EPOCH: the date of all
+usage: wheel.py VERSION MACHINE TREE TARGET    TREE: what is installed below /usr; SOURCE_DATE_EPOCH: the date of all; URL: of the source
 """
 import base64
 import hashlib
+import json
 import os
 import pathlib
 import sys
@@ -16,19 +17,21 @@ import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 NAME = "pycap_profiler"
-# A program without libraries needs no C library: both families, from the oldest on that installers know.
-PLATFORMS = ["manylinux_2_17", "manylinux2014", "musllinux_1_1"]
+# A program without libraries needs no C library: both families, by the names that old and new installers know (pip 9 knows the first).
+PLATFORMS = ["manylinux1", "manylinux2014", "manylinux_2_17", "musllinux_1_1"]
 LICENSES = ["LICENSE", "LICENSE-Apache-2.0", "LICENSE-GPL-2.0", "THIRD-PARTY"]
 
 
-def metadata(version):
+def metadata(version, bill):
+    license_ = bill["metadata"]["component"]["licenses"][0]["expression"]
+    url = f"Project-URL: Homepage, {os.environ['URL']}\n" if os.environ.get("URL") else ""
     licenses = "".join(f"License-File: {name}\n" for name in LICENSES)
     return f"""Metadata-Version: 2.4
 Name: pycap-profiler
 Version: {version}
 Summary: A profiler for Python in production: pycap records with eBPF, pysym shows the recordings
-License-Expression: Apache-2.0 AND GPL-2.0-only
-{licenses}Requires-Python: >=3.6
+License-Expression: {license_}
+{licenses}{url}Requires-Python: >=3.6
 Keywords: profiler,ebpf,perf,flamegraph,performance
 Classifier: Environment :: Console
 Classifier: Operating System :: POSIX :: Linux
@@ -50,7 +53,7 @@ def contents(version, tags, tree):
         files[f"{info}/licenses/{name}"] = ((documents / name).read_bytes(), 0o644)
     files[f"{info}/sboms/pycap.cdx.json"] = ((documents / "pycap.cdx.json").read_bytes(), 0o644)
     files[f"{info}/entry_points.txt"] = (f"[pytest11]\npycap = {NAME}.pytest_plugin\n".encode(), 0o644)
-    files[f"{info}/METADATA"] = (metadata(version).encode(), 0o644)
+    files[f"{info}/METADATA"] = (metadata(version, json.loads((documents / "pycap.cdx.json").read_text())).encode(), 0o644)
     lines = "".join(f"Tag: {tag}\n" for tag in tags)
     files[f"{info}/WHEEL"] = (f"Wheel-Version: 1.0\nGenerator: wheel.py\nRoot-Is-Purelib: false\n{lines}".encode(), 0o644)
     rows = [f"{path},sha256={base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b'=').decode()},{len(content)}"

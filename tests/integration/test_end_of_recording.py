@@ -7,11 +7,12 @@ import json
 import os
 import re
 import subprocess
+import time
 
 import pytest
 
 import end_counts
-from conftest import PYSYM, PYTHON
+from conftest import PYCAP, PYSYM, PYTHON
 
 pytestmark = pytest.mark.usefixtures("needs_bpf")
 
@@ -79,6 +80,32 @@ def test_time_that_was_not_seen(pycap, tmp_path):
     if "children_unseen" not in done.stderr:
         pytest.skip("pycap looked at every child")
     assert re.search(r"^(No sample was lost, but|.*, and) [\d.]+ s of CPU time of child processes was not seen\.$", done.stderr, re.M), done.stderr
+
+
+@pytest.mark.parametrize("backend", ["bpf", "proc"])
+def test_child_of_what_it_records(tmp_path, backend):
+    """A program that records itself is pycap's parent: when it is killed pycap ends, which is not one of its children to wait for."""
+    trace, program = tmp_path / "t.bin", tmp_path / "self.py"
+    program.write_text(f"""
+import os, signal, subprocess, time
+recorder = subprocess.Popen([{str(PYCAP)!r}, "record", "--backend", {backend!r}, "-p", str(os.getpid()), "-o", {str(trace)!r}],
+                            stdout=subprocess.DEVNULL, stderr=open({str(tmp_path / "said")!r}, "w"), start_new_session=True)
+print(recorder.pid, flush=True)
+while not os.path.exists({str(trace)!r}): time.sleep(0.01)
+end = time.process_time() + 0.3
+while time.process_time() < end: pass
+os.kill(os.getpid(), signal.SIGKILL)
+""")
+    done = subprocess.run([PYTHON, program], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == -9
+    said = tmp_path / "said"
+    for _ in range(600):
+        if "Recorded" in said.read_text():
+            break
+        time.sleep(0.1)
+    else:
+        os.kill(int(done.stdout), 9)
+        pytest.fail(said.read_text())
 
 
 def test_archive_that_was_not_given(pycap, pysym, tmp_path):

@@ -48,18 +48,21 @@ def _wait_until_ready(process, notices):
 def recorder(output="trace.bin", *options):
     """Records this process and its children into the file `output` until the block ends; gives the path of the file.
 
-    `options` are further words for `pycap record`, as "-F", "999" or "--wall". It returns to the caller when sampling has begun.
-    Raises RuntimeError, with pycap's own words, where pycap cannot begin or fails at the end.
+    `options` are further words for `pycap record`, as "-F", "999" or "--wall". The block begins when sampling has begun. pycap is a
+    child of this process, and ends with it. Raises RuntimeError, with pycap's own words, where pycap cannot begin or fails at the end.
     """
-    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as said, \
-            socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notices:
-        notices.bind(os.path.join(folder, "notify"))
+    with tempfile.TemporaryFile() as said, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notices:
+        notices.bind("")  # a name of its own without a file (unix(7), autobind)
         notices.settimeout(0.1)
+        address = "@" + notices.getsockname()[1:].decode()
         ready = False
-        process = subprocess.Popen(
-            [program("pycap"), "record", "-q", "-p", str(os.getpid()), "-o", os.fspath(output), *options],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=said, start_new_session=True,
-            env=dict(os.environ, NOTIFY_SOCKET=os.path.join(folder, "notify")))
+        try:
+            process = subprocess.Popen(
+                [program("pycap"), "record", "-q", "-p", str(os.getpid()), "-o", os.fspath(output), *options],
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=said, start_new_session=True,
+                env=dict(os.environ, NOTIFY_SOCKET=address))
+        except OSError as error:
+            raise RuntimeError(f"pycap does not start: {error}") from error
         try:
             # Without BPF pycap reads this process's memory, which the kernel may grant to parents alone.
             ctypes.CDLL(None).prctl(PR_SET_PTRACER, process.pid, 0, 0, 0)

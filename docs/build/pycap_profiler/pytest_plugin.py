@@ -5,13 +5,16 @@ pycap record -- pytest: each test that passed is a unit of work, so that a sessi
 """
 import contextlib
 import os
+import shlex
 
 from . import recorder
 
 
 def pytest_addoption(parser):
     group = parser.getgroup("pycap")
-    group.addoption("--pycap", nargs="?", const="pytest.bin", metavar="FILE", help="record the session with pycap into FILE (pytest.bin)")
+    # No optional value: the word behind it may be a file of tests.
+    group.addoption("--pycap", action="store_true", help="record the session with pycap")
+    group.addoption("--pycap-output", metavar="FILE", default="pytest.bin", help="with --pycap: the file to write (pytest.bin)")
 
 
 class Recording:
@@ -35,7 +38,7 @@ class Recording:
         if self.error:
             terminalreporter.line(f"The session was not recorded: {self.error}")
         else:
-            terminalreporter.line(f"The session is in {self.path}: pysym {self.path} shows where its time went.")
+            terminalreporter.line(f"The session is in {self.path}: pysym {shlex.quote(self.path)} shows where its time went.")
 
 
 def pytest_terminal_summary(terminalreporter, config):
@@ -46,6 +49,5 @@ def pytest_terminal_summary(terminalreporter, config):
 
 
 def pytest_configure(config):
-    path = config.getoption("--pycap")
-    if path and not hasattr(config, "workerinput"):  # xdist: the controller records
-        config.pluginmanager.register(Recording(os.path.abspath(path)), "pycap-recording")
+    if config.getoption("--pycap") and not hasattr(config, "workerinput"):  # xdist: the controller records
+        config.pluginmanager.register(Recording(os.path.abspath(config.getoption("--pycap-output"))), "pycap-recording")
