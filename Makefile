@@ -408,9 +408,8 @@ deb: | $(OUT)/.needs-build ## Debian packages: build/pycap_$(VERSION)-1_MACHINE.
 
 # ---- programs without libraries ----
 # The programs load libarchive, libcurl and libdebuginfod when they are needed. Here those and all others are linked: from Debian's
-# packages, but for the last two, which are built from its sources. Of libarchive's formats and filters few are used, but its tables
-# name all of them; those that need yet more libraries stay out, and with them most of what pkg-config would say of it. Debian's
-# static libunwind is no code for a PIE. The maps say what was linked, for the list of components (docs/build/components.py).
+# packages, but for the last two and libunwind, which are built from its sources. Of libarchive's formats and filters few are used, but its
+# tables name all of them; those that need yet more libraries stay out, and with them most of what pkg-config would say of it. The maps say what was linked, for the list of components (docs/build/components.py).
 STATIC := $(OUT)/static
 STATIC_CAPTURE   := $(STATIC)/obj/capture/archive/libarchive.o
 STATIC_SYMBOLIZE := $(STATIC)/obj/symbolize/binary/debuginfod.o $(STATIC)/obj/symbolize/push/curl_library.o
@@ -419,8 +418,8 @@ static: $(STATIC)/bin/pycap $(STATIC)/bin/pysym ## the two programs without libr
 $(STATIC)/bin/pycap: LINK := -static-pie $(foreach f,7zip iso9660 mtree mtree_classic xar zip,-Wl,--defsym=archive_write_set_format_$f=abort)
 $(STATIC)/bin/pycap: LIBS = -larchive $(call pkg_config,--static --libs $(LIBRARIES_CAPTURE)) -lpthread -llzma -lbz2
 $(STATIC)/bin/pycap: $(OBJ)/capture/main.o $(STATIC_CAPTURE) $(CAPTURE_LIB) $(FORMATS_LIB)
-$(STATIC)/bin/pysym: LINK := -static -no-pie -Wl,--defsym=archive_read_support_filter_lz4=abort -L$(STATIC)/lib
-$(STATIC)/bin/pysym: LIBS = -ldebuginfod -lcurl -lssl -lcrypto -lcares -larchive -lunwind-generic -lunwind \
+$(STATIC)/bin/pysym: LINK := -static-pie -Wl,--defsym=archive_read_support_filter_lz4=abort -L$(STATIC)/lib
+$(STATIC)/bin/pysym: LIBS = -ldebuginfod -lcurl -lssl -lcrypto -lcares -larchive -lunwind-$(MACHINE) -lunwind \
 	$(call pkg_config,--static --libs libdw libelf jansson ncursesw libzstd liblzma zlib) -lbz2 -liberty -lm -lpthread
 $(STATIC)/bin/pysym: $(OBJ)/symbolize/main.o $(STATIC_SYMBOLIZE) $(SYMBOLIZE_LIB) $(FORMATS_LIB)
 $(STATIC)/bin/%: Makefile

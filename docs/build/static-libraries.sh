@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Builds the libraries that a static pysym links and Debian has not so: libcurl with HTTP and TLS alone, whose names are
-# resolved without the shared libraries of the C library (c-ares), and libdebuginfod. They come from Debian's source packages.
+# resolved without the shared libraries of the C library (c-ares), libdebuginfod, and libunwind as code for any address. They come from Debian's source packages.
 # usage: static-libraries.sh FOLDER     makes FOLDER/lib/* and FOLDER/include/*; CC, and FETCHED as in deps.sh
 # Exit: 0, 1 failed, 77 the sources cannot be had.
 set -eu
@@ -14,7 +14,7 @@ trap 'rm -rf "$work"' EXIT
 
 mkdir -p "$to"
 to=$(cd "$to" && pwd)
-sh "$(dirname "$0")/debian-sources.sh" "$work" curl elfutils
+sh "$(dirname "$0")/debian-sources.sh" "$work" curl elfutils libunwind
 mkdir -p "$to/lib" "$to/include"
 # Which source each is from, and its license, for components.py.
 origin() { # LIBRARY PACKAGE
@@ -23,6 +23,8 @@ origin() { # LIBRARY PACKAGE
 }
 origin libcurl curl
 origin libdebuginfod elfutils
+origin libunwind libunwind
+origin libunwind-x86_64 libunwind
 
 echo "  BUILD   libcurl"
 cd "$work"/curl-*/
@@ -39,6 +41,13 @@ done
 make -C lib -j"$(nproc)" >log 2>&1 || { tail -n 5 log >&2; exit 1; }
 cp lib/.libs/libcurl.a "$to/lib"
 cp -r include/curl "$to/include"
+
+echo "  BUILD   libunwind"
+cd "$work"/libunwind-*/
+{ ./configure --quiet --prefix=/nonexistent --disable-shared --enable-static --with-pic --disable-tests --disable-documentation \
+    --disable-setjmp --disable-coredump --disable-ptrace --disable-cxx-exceptions CC="$CC" CFLAGS="-O2 -w -ffile-prefix-map=$work=." &&
+    make -C src -j"$(nproc)"; } >log 2>&1 || { tail -n 5 log >&2; exit 1; }
+cp src/.libs/libunwind.a src/.libs/libunwind-x86_64.a "$to/lib"
 
 echo "  BUILD   libdebuginfod"
 cd "$work"/elfutils-*/
