@@ -138,12 +138,15 @@ static struct error *find_code(struct frames *f, const struct epoch *e, uint32_t
 }
 
 /*
- * Whether the line of an instruction can be told. The last line of a table that was cut says nothing about what lies behind.
- * Before 0.2 a frame whose instruction was not known had the offset -1, at which from 3.11 on no instruction lies.
+ * Whether the line of an instruction can be told. The table of a version that is not known cannot be read, and the last line of
+ * one that was cut says nothing about what lies behind. Before 0.2 a frame whose instruction was not known had the offset -1, at
+ * which from 3.11 on no instruction lies.
  */
 static bool has_line(const struct py_code *code, int64_t at, bool exact)
 {
-    if (at == EPOCH_AT_UNKNOWN || (at == -1 && py_behaviour_of(code->python_version)->lines == PY_LINES_LOCATIONS))
+    const struct py_behaviour *version = py_behaviour_of(code->python_version);
+
+    if (!version || at == EPOCH_AT_UNKNOWN || (at == -1 && version->lines == PY_LINES_LOCATIONS))
         return false;
     return at < 0 || exact || (code->line_table.form && code->line_table.len_bytes >= code->line_table.len);
 }
