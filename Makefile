@@ -198,7 +198,7 @@ $(OUT)/tools/pycap_stages: $(OBJ)/capture/main.o $(SKELETON_USERS:%.c=$(STAGES)/
 # docs/build/needs.sh looks for what a goal needs; if something is missing it names it, and the goal fails. The goals in
 # INSTALLING_* install Debian's packages first (docs/build/deps.sh). No other goal installs anything, but deps and deps-test.
 DEB_BUILD := gcc libc6-dev pkgconf clang-14 llvm-14 libbpf-dev libelf-dev libdw-dev libunwind-dev libjansson-dev libzstd-dev libarchive-dev libxxhash-dev libiberty-dev zlib1g-dev liblzma-dev libbz2-dev libseccomp-dev libcurl4-gnutls-dev libncurses-dev bpftool scdoc
-DEB_TEST  := libcmocka-dev python3 python3-pytest python3-pytest-xdist python3-protobuf python3-yaml dwz linux-perf binutils musl-tools debuginfod openssl tmux zstd bzip2 xz-utils
+DEB_TEST  := libcmocka-dev python3 python3-pytest python3-pytest-xdist python3-protobuf python3-yaml python3-zstandard dwz linux-perf binutils musl-tools debuginfod openssl tmux zstd bzip2 xz-utils
 # 164 MB to fetch, 560 MB installed, a minute. Where it cannot be had, the tests of the page are skipped.
 DEB_BROWSER := chromium-headless-shell
 DEB_DEB   := dpkg-dev debhelper xz-utils
@@ -392,7 +392,7 @@ docdir  ?= $(prefix)/share/doc/pycap
 unitdir ?= $(prefix)/lib/systemd/system
 # What names installed files names them where they are.
 installed = sed -e 's,/usr/bin/\(py[cs]\),$(prefix)/bin/\1,g' -e 's,/usr/share/doc/pycap,$(docdir),g' $(1) | install -D -m 644 /dev/stdin "$(DESTDIR)$(2)"
-DOCUMENTS := $(wildcard docs/*.md docs/fleet/* docs/grafana/* docs/kubernetes/*)
+DOCUMENTS := $(wildcard docs/*.md docs/read_trace.py docs/fleet/* docs/grafana/* docs/kubernetes/*)
 PROGRAMS  := $(OUT)/pycap $(OUT)/pysym
 install: $(PROGRAMS) $(MAN) ## install to $(DESTDIR)$(prefix): programs, manual pages, documents, units of systemd; enables nothing
 	$(Q)install -D -m 755 -t "$(DESTDIR)$(prefix)/bin" $(PROGRAMS)
