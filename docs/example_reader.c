@@ -54,8 +54,9 @@ int main(int argc, char **argv)
     if (summary->damage)
         fprintf(stderr, "%" PRIu64 " bytes are damaged: %s\n", summary->damaged_bytes, summary->damage);
     qsort(rows, count, sizeof *rows, by_weight);
-    for (i = 0; i < count; i++)
+    for (i = 0; i < count; free(rows[i++].name))
         printf("%" PRIu64 "\t%s\n", rows[i].weight, rows[i].name);
+    free(rows);
     pycap_trace_close(trace);
     return more < 0;
 }
