@@ -27,13 +27,13 @@ enum {
 };
 
 /* A process, and what it needs to be found and named again. */
-struct process_entry {
+struct library_process {
     struct pycap_process shown; /* the first member: a pointer to it is one to the entry */
     uint32_t id;
     uint64_t names_version;     /* of the trace, when the names were made */
 };
 /* Texts of a code object. */
-struct code_entry {
+struct library_code {
     const char *function, *file;
 };
 
@@ -55,9 +55,9 @@ struct pycap_trace {
     struct arena arena;
     struct intern texts;
     VEC(struct pycap_event *) events;
-    VEC(struct process_entry *) processes;
+    VEC(struct library_process *) processes;
     VEC(struct pycap_thread *) threads;
-    VEC(struct code_entry *) codes;
+    VEC(struct library_code *) codes;
     VEC(struct pycap_module *) modules;
     VEC(const void *) frames; /* of the kind that the epoch's frame has */
     VEC(struct pycap_label *) label_sets;
@@ -97,14 +97,14 @@ static const char *code_text(struct pycap_trace *t, const struct py_string *s)
 
 /* ---- frames ---- */
 
-static const struct code_entry *find_code(struct pycap_trace *t, uint32_t id, const struct py_code *code)
+static const struct library_code *find_code(struct pycap_trace *t, uint32_t id, const struct py_code *code)
 {
     if (!HAS_ROOM(t, &t->codes, id))
         return NULL;
-    struct code_entry **entry = &t->codes.data[id];
+    struct library_code **entry = &t->codes.data[id];
     if (*entry)
         return *entry;
-    struct code_entry *made = arena_calloc(&t->arena, 1, sizeof *made);
+    struct library_code *made = arena_calloc(&t->arena, 1, sizeof *made);
     if (!made || !(made->function = code_text(t, epoch_code_name(code))))
         return NULL;
     made->file = code->filename.form ? code_text(t, &code->filename) : "";
@@ -119,7 +119,7 @@ static uint32_t positive(int64_t line)
 static const void *make_python(struct pycap_trace *t, const struct epoch_frame *from)
 {
     const struct py_code code = epoch_code(&t->epoch, from->ref);
-    const struct code_entry *texts = find_code(t, from->ref, &code);
+    const struct library_code *texts = find_code(t, from->ref, &code);
     struct pycap_python_frame *f = texts ? arena_calloc(&t->arena, 1, sizeof *f) : NULL;
 
     if (!f || !limits_work(&t->limits.limits, 10 * code.line_table.len_bytes))
@@ -253,7 +253,7 @@ static const struct pycap_event *find_event(struct pycap_trace *t, uint32_t id)
     return *entry;
 }
 
-static bool name_process(struct pycap_trace *t, struct process_entry *entry)
+static bool name_process(struct pycap_trace *t, struct library_process *entry)
 {
     if (!limits_work(&t->limits.limits, NAME_WORK))
         return false;
@@ -269,10 +269,10 @@ static const struct pycap_process *find_process(struct pycap_trace *t, uint32_t 
 {
     if (!HAS_ROOM(t, &t->processes, id))
         return NULL;
-    struct process_entry **entry = &t->processes.data[id];
+    struct library_process **entry = &t->processes.data[id];
     if (!*entry) {
         const struct trace_process *def = &t->epoch.processes.data[id].def;
-        struct process_entry *made = arena_calloc(&t->arena, 1, sizeof *made);
+        struct library_process *made = arena_calloc(&t->arena, 1, sizeof *made);
         if (!made)
             return NULL;
         made->id = id;
@@ -441,7 +441,7 @@ const struct pycap_summary *pycap_trace_summary(struct pycap_trace *t)
 const struct pycap_module *pycap_trace_find(struct pycap_trace *t, const struct pycap_process *process, uint64_t time_ns,
                                             uint64_t address, uint64_t *offset)
 {
-    const struct process_entry *entry = (const struct process_entry *)process;
+    const struct library_process *entry = (const struct library_process *)process;
     struct address_space *space = &t->epoch.processes.data[entry->id].mappings;
     const struct mapping *at = address_space_move(space, time_ns) ? address_space_find(space, address) : NULL;
 
