@@ -131,6 +131,17 @@ def test_made(make, pysym, reader, tmp_path):
         assert reader("-", stdin=stream).stdout == done.stdout
 
 
+def test_records():
+    """Its table of records is that of the document; both may have grown by records, and records by fields, since."""
+    text = (ROOT / "docs/trace-format.md").read_text()
+    sections = re.findall(r"^### (\d+) (\w+)\n(.*?)(?=^##)", text[text.index("## Record types"):], re.M | re.S)
+    documented = {int(number): (name, [tuple((f"{field} {kind}".split() + [None])[:3]) for field, kind in
+                                       re.findall(r"^\| `(\w+)` \| ([A-Z0-9]+(?: \w+)?) \|", rows, re.M)]) for number, name, rows in sections}
+    assert len(documented) >= 34
+    for number, (name, fields) in library().TYPES.items():
+        assert (name, fields) == (documented[number][0], documented[number][1][:len(fields)])
+
+
 def test_checksum():
     """Of every length, against one number from xxHash's own code: each of its ways is for some lengths."""
     xxh3 = library().xxh3
