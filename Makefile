@@ -377,6 +377,7 @@ FUZZED += capture/asyncio/task_walk capture/asyncio/task_frames capture/asyncio/
 FUZZED += capture/process/program capture/session/command_note capture/when/condition symbolize/binary/archive symbolize/binary/named_ids symbolize/stack/perf_map
 FUZZED += symbolize/source/notebook symbolize/source/source_path symbolize/source/source_text symbolize/push/profile symbolize/push/message symbolize/push/label_rule symbolize/push/label_map
 FUZZED += symbolize/push/state_file symbolize/push/ledger
+FUZZED += $(filter symbolize/%,$(LIBRARY_SRC:%.c=%))
 FUZZED += symbolize/push/verdict symbolize/push/store_url symbolize/push/store_kind symbolize/push/pyroscope symbolize/push/parca
 $(OUT)/fuzz_%: $(OBJ)/tests/fuzz/fuzz_%.o $(FUZZED:%=$(OBJ)/%.o) $(FORMATS_LIB)
 	$(call say,LINK,$@)

@@ -87,10 +87,10 @@ def compiled(installed, tmp_path_factory):
     place, flags = installed
     folder = tmp_path_factory.mktemp("compiled")
 
-    def run(source, *options):
+    def run(source):
         program = folder / source.stem
-        done = subprocess.run(["cc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-D_POSIX_C_SOURCE=200809L", *options, "-o", program,
-                               source, *flags], capture_output=True, text=True, check=False)
+        done = subprocess.run(["cc", "-Wall", "-Wextra", "-Werror", "-o", program, source, *flags], capture_output=True, text=True,
+                              check=False)
         assert done.returncode == 0, done.stderr
         return program
     return run
