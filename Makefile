@@ -131,6 +131,25 @@ $(SYMBOLIZE_LIB): $(call obj,$(SYMBOLIZE_SRC))
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
+# The library of the trace, for programs of others: one object that exports what its header declares and no other name. It is
+# compiled apart, so that it can become part of a shared library.
+LIBRARY     := $(OUT)/libpycaptrace.a
+LIBRARY_SRC := $(wildcard symbolize/library/*.c) $(addprefix symbolize/trace/, address_space.c epoch.c epoch_code.c file_limits.c \
+               main_module.c process_names.c thread_names.c) $(addprefix formats/trace/, block.c codec.c names.c program_name.c reader.c) \
+               $(addprefix formats/cpython/, code.c linetable.c version.c) formats/elf/machine.c $(wildcard formats/elf/machine_*.c) \
+               $(addprefix formats/base/, arena.c buf.c err.c intern.c map.c printable.c sort.c utf8.c)
+LIBRARY_OBJ := $(LIBRARY_SRC:%.c=$(OBJ)/library/%.o)
+OBJCOPY     ?= $(CROSS:%=%-)objcopy
+$(LIBRARY): $(LIBRARY_OBJ)
+	$(call say,AR,$@)
+	$(Q)$(CC) -r -nostdlib -o $(OBJ)/library/pycap_trace.o $(LIBRARY_OBJ)
+	$(Q)$(OBJCOPY) -w --keep-global-symbol='pycap_*' $(OBJ)/library/pycap_trace.o
+	$(Q)rm -f $@ && $(AR) rcs $@ $(OBJ)/library/pycap_trace.o
+$(LIBRARY_OBJ): $(OBJ)/library/%.o: %.c | $(OUT)/.needs-build
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CC) $(ALL_CFLAGS) -fPIC -fno-lto -MMD -MP -c -o $@ $<
+
 $(OBJ)/%.o: %.c | $(OUT)/.needs-build
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
@@ -198,7 +217,7 @@ $(OUT)/tools/pycap_stages: $(OBJ)/capture/main.o $(SKELETON_USERS:%.c=$(STAGES)/
 # docs/build/needs.sh looks for what a goal needs; if something is missing it names it, and the goal fails. The goals in
 # INSTALLING_* install Debian's packages first (docs/build/deps.sh). No other goal installs anything, but deps and deps-test.
 DEB_BUILD := gcc libc6-dev pkgconf clang-14 llvm-14 libbpf-dev libelf-dev libdw-dev libunwind-dev libjansson-dev libzstd-dev libarchive-dev libxxhash-dev libiberty-dev zlib1g-dev liblzma-dev libbz2-dev libseccomp-dev libcurl4-gnutls-dev libncurses-dev bpftool scdoc
-DEB_TEST  := libcmocka-dev python3 python3-pytest python3-pytest-xdist python3-protobuf python3-yaml dwz linux-perf binutils musl-tools debuginfod openssl tmux zstd bzip2 xz-utils
+DEB_TEST  := libcmocka-dev python3 python3-pytest python3-pytest-xdist python3-protobuf python3-yaml python3-zstandard dwz linux-perf binutils musl-tools debuginfod openssl tmux zstd bzip2 xz-utils
 # 164 MB to fetch, 560 MB installed, a minute. Where it cannot be had, the tests of the page are skipped.
 DEB_BROWSER := chromium-headless-shell
 DEB_DEB   := dpkg-dev debhelper xz-utils
@@ -358,6 +377,7 @@ FUZZED += capture/asyncio/task_walk capture/asyncio/task_frames capture/asyncio/
 FUZZED += capture/process/program capture/session/command_note capture/when/condition symbolize/binary/archive symbolize/binary/named_ids symbolize/stack/perf_map
 FUZZED += symbolize/source/notebook symbolize/source/source_path symbolize/source/source_text symbolize/push/profile symbolize/push/message symbolize/push/label_rule symbolize/push/label_map
 FUZZED += symbolize/push/state_file symbolize/push/ledger
+FUZZED += $(filter symbolize/%,$(LIBRARY_SRC:%.c=%))
 FUZZED += symbolize/push/verdict symbolize/push/store_url symbolize/push/store_kind symbolize/push/pyroscope symbolize/push/parca
 $(OUT)/fuzz_%: $(OBJ)/tests/fuzz/fuzz_%.o $(FUZZED:%=$(OBJ)/%.o) $(FORMATS_LIB)
 	$(call say,LINK,$@)
@@ -387,14 +407,16 @@ bench-quick: all $(BENCH_TOOLS) ## the claims of docs/benchmarks.md alone, in th
 bench-claims: all $(BENCH_TOOLS) ## all tables of docs/benchmarks.md: BENCH="FOLDER --against OLD/pycap"; 25 minutes
 	$(Q)$(PYTHON) tests/bench/claims.py $(BENCH)
 
-.PHONY: install deb clean help
+.PHONY: install install-library deb clean help
 docdir  ?= $(prefix)/share/doc/pycap
+libdir  ?= $(prefix)/lib
+includedir ?= $(prefix)/include
 unitdir ?= $(prefix)/lib/systemd/system
 # What names installed files names them where they are.
 installed = sed -e 's,/usr/bin/\(py[cs]\),$(prefix)/bin/\1,g' -e 's,/usr/share/doc/pycap,$(docdir),g' $(1) | install -D -m 644 /dev/stdin "$(DESTDIR)$(2)"
-DOCUMENTS := $(wildcard docs/*.md docs/fleet/* docs/grafana/* docs/kubernetes/*)
+DOCUMENTS := $(wildcard docs/*.md docs/read_trace.py docs/example_reader.c docs/fleet/* docs/grafana/* docs/kubernetes/*)
 PROGRAMS  := $(OUT)/pycap $(OUT)/pysym
-install: $(PROGRAMS) $(MAN) ## install to $(DESTDIR)$(prefix): programs, manual pages, documents, units of systemd; enables nothing
+install: $(PROGRAMS) $(MAN) $(if $(LIBRARY),install-library) ## install to $(DESTDIR)$(prefix): programs, the library of the trace, manual pages, documents, units of systemd; enables nothing
 	$(Q)install -D -m 755 -t "$(DESTDIR)$(prefix)/bin" $(PROGRAMS)
 	$(Q)for page in $(MAN); do $(call installed,$$page,$(prefix)/share/man/man1/$${page##*/}) || exit; done
 	$(Q)for name in pycap pysym; do install -D -m 644 docs/completion/pycap.bash "$(DESTDIR)$(prefix)/share/bash-completion/completions/$$name" || exit; done
@@ -403,6 +425,11 @@ install: $(PROGRAMS) $(MAN) ## install to $(DESTDIR)$(prefix): programs, manual 
 	$(Q)$(call installed,docs/systemd/pycap-flight.conf,$(docdir)/systemd/pycap-flight.conf)
 	$(Q)for page in $(DOCUMENTS); do install -D -m 644 $$page "$(DESTDIR)$(docdir)/$${page#docs/}" || exit; done
 	$(Q)install -m 644 -t "$(DESTDIR)$(docdir)" LICENSE LICENSE-Apache-2.0 LICENSE-GPL-2.0 CHANGES
+install-library: $(LIBRARY) ## of these the library alone, libpycaptrace.a, with its header and its file of pkg-config
+	$(Q)install -D -m 644 -t "$(DESTDIR)$(libdir)" $(LIBRARY)
+	$(Q)install -D -m 644 symbolize/library/pycap_trace.h "$(DESTDIR)$(includedir)/pycap/trace.h"
+	$(Q)sed -e 's,@prefix@,$(prefix),' -e 's,@libdir@,$(libdir:$(prefix)%=$${prefix}%),' -e 's,@includedir@,$(includedir:$(prefix)%=$${prefix}%),' \
+		-e 's,@version@,$(VERSION),' docs/build/pycaptrace.pc.in | install -D -m 644 /dev/stdin "$(DESTDIR)$(libdir)/pkgconfig/pycaptrace.pc"
 deb: | $(OUT)/.needs-build ## Debian packages: build/pycap_$(VERSION)-1_MACHINE.deb, build/pysym_$(VERSION)-1_MACHINE.deb and their source
 	$(Q)sh docs/debian/build.sh $(VERSION)
 
@@ -440,7 +467,7 @@ export SOURCE_DATE_EPOCH ?= $(shell date -d "$$(sed -n 's/^ -- .*>  //p' docs/de
 .PHONY: package-tree tarball wheel rpm image
 package-tree: static
 	$(Q)rm -rf $(STATIC)/usr
-	$(Q)$(MAKE) --no-print-directory install PROGRAMS="$(STATIC)/bin/pycap $(STATIC)/bin/pysym" DESTDIR=$(STATIC) prefix=/usr
+	$(Q)$(MAKE) --no-print-directory install PROGRAMS="$(STATIC)/bin/pycap $(STATIC)/bin/pysym" LIBRARY= DESTDIR=$(STATIC) prefix=/usr
 	$(Q)$(PYTHON) docs/build/components.py $(VERSION) $(STATIC) $(STATIC)/usr/share/doc/pycap
 tarball: package-tree ## build/pycap-$(VERSION)-linux-MACHINE.tar.gz, with an install script
 	$(Q)sh docs/build/tarball.sh $(VERSION) $(MACHINE) $(STATIC)/usr $(OUT)

@@ -7,12 +7,12 @@
 #include "formats/base/code_file.h"
 #include "formats/base/vec.h"
 #include "formats/cpython/code.h"
-#include "formats/cpython/version.h"
 #include "formats/elf/segment.h"
 #include "formats/emit/names.h"
 #include "symbolize/stack/builtin_modules.h"
 #include "symbolize/stack/fingerprint.h"
 #include "symbolize/stack/interpreter_names.h"
+#include "symbolize/trace/epoch_code.h"
 
 enum { INLINE_MAX = MERGE_FUNCTIONS_MAX };
 
@@ -66,27 +66,6 @@ static struct error *put_frame(struct frames *f, const struct model_frame *frame
     return *out == MODEL_NONE ? error_no_memory() : NULL;
 }
 
-static struct py_string string_of(uint32_t form, uint64_t len, struct trace_bytes data)
-{
-    return (struct py_string){form, len, data.data, data.len_bytes};
-}
-
-static struct py_code code_of(const struct trace_code *r)
-{
-    return (struct py_code){
-        .python_version = r->python_version,
-        .debug_build = r->python_flags & TRACE_CODE_DEBUG,
-        .free_threaded = r->python_flags & TRACE_CODE_FREE_THREADED,
-        .first_line = r->first_line,
-        .co_flags = r->co_flags,
-        .code_len_bytes = r->code_len_bytes,
-        .name = string_of(r->name_form, r->name_len, r->name),
-        .qualname = string_of(r->qualname_form, r->qualname_len, r->qualname),
-        .filename = string_of(r->filename_form, r->filename_len, r->filename),
-        .line_table = string_of(r->line_table_form, r->line_table_len, r->line_table),
-    };
-}
-
 static struct error *code_text(struct frames *f, const struct py_string *s, uint32_t *out)
 {
     buf_clear(&f->text);
@@ -137,31 +116,19 @@ static struct error *find_code(struct frames *f, const struct epoch *e, uint32_t
     return *out == MODEL_NONE ? error_no_memory() : NULL;
 }
 
-/*
- * Whether the line of an instruction can be told. The last line of a table that was cut says nothing about what lies behind.
- * Before 0.2 a frame whose instruction was not known had the offset -1, at which from 3.11 on no instruction lies.
- */
-static bool has_line(const struct py_code *code, int64_t at, bool exact)
-{
-    if (at == EPOCH_AT_UNKNOWN || (at == -1 && py_behaviour_of(code->python_version)->lines == PY_LINES_LOCATIONS))
-        return false;
-    return at < 0 || exact || (code->line_table.form && code->line_table.len_bytes >= code->line_table.len);
-}
-
 static struct error *make_python_frame(struct frames *f, const struct epoch *e, const struct epoch_frame *from,
                                   uint32_t interpreter, uint32_t *out)
 {
-    const struct py_code code = code_of(&e->codes.data[from->ref]);
+    const struct py_code code = epoch_code(e, from->ref);
     struct model_frame frame = {.kind = EMIT_PYTHON, .module = interpreter, .mapping = EMIT_NO_MAPPING};
 
     if (!limits_work(f->model->limits, 2 * (code.name.len_bytes + code.qualname.len_bytes + code.filename.len_bytes) +
                                            10 * code.line_table.len_bytes))
         return error_no_memory();
-    TRY(code_text(f, code.qualname.form ? &code.qualname : &code.name, &frame.function));
+    TRY(code_text(f, epoch_code_name(&code), &frame.function));
     if (code.filename.form)
         TRY(code_file(f, &code.filename, &frame.file));
     if (from->ref) {
-        bool exact;
         if (f->names_codes)
             TRY(find_code(f, e, from->ref, &frame.code));
         frame.function_line = line_of(code.first_line);
@@ -169,10 +136,10 @@ static struct error *make_python_frame(struct frames *f, const struct epoch *e, 
             int32_t last_line = py_code_last_line(&code);
             frame.function_end = last_line > 0 ? (uint32_t)last_line : 0;
         }
-        struct py_position position = py_code_position(&code, from->at, &exact);
-        if (has_line(&code, from->at, exact) && position.has_line && position.line > 0)
+        struct py_position position = epoch_position(&code, from->at);
+        if (position.has_line && position.line > 0)
             frame.line = (uint32_t)position.line;
-        if (position.has_columns && exact && position.column >= 0)
+        if (position.has_columns && position.column >= 0)
             frame.column = (uint32_t)position.column + 1;
     }
     return put_frame(f, &frame, out);

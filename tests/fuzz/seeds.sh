@@ -8,7 +8,7 @@ seeds=$build/seeds
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 rm -rf "$seeds"
-for target in trace eh_frame image identity linetable maps native_unwind archive perf_map strip output program source notebook command_note event baseline profile state labels store_answer tasks when job_text pysym; do
+for target in trace library eh_frame image identity linetable maps native_unwind archive perf_map strip output program source notebook command_note event baseline profile state labels store_answer tasks when job_text pysym; do
     mkdir -p "$seeds/fuzz_$target"
 done
 
@@ -20,6 +20,7 @@ done
 "$build/tools/make_trace" "$seeds/fuzz_trace/events" samples=10 stacks=2 depth=2 events=3 task_waits=3 >/dev/null
 "$build/tools/make_trace" "$seeds/fuzz_trace/sources" samples=20 processes=2 sources=9 >/dev/null
 "$build/tools/make_trace" "$seeds/fuzz_trace/unended" samples=5 native=0 end=0 >/dev/null
+cp "$seeds"/fuzz_trace/* testdata/traces/3.8-shared.trace testdata/traces/3.12-shared.trace "$seeds/fuzz_library"
 head -c 8000 testdata/demo/demo.trace >"$seeds/fuzz_trace/demo"
 # The same and real ones through pysym's outputs, which the first byte chooses: in octal some of them, the others are found.
 for trace in "$seeds/fuzz_trace/plain" "$seeds/fuzz_trace/all" "$seeds/fuzz_trace/gil" "$seeds/fuzz_trace/sources" testdata/traces/3.8-shared.trace testdata/traces/3.12-shared.trace \

@@ -78,16 +78,20 @@ TEST(lines_that_are_not_known)
     event(&s);
     process(&s, 1, 100, "/usr/bin/python3");
     uint32_t frames[] = {python(&s, "called", "/a.py", 1, TRACE_FRAME_RUN_END),
-                         python(&s, "unknown", "/a.py", 9, TRACE_FRAME_LINE_UNKNOWN), 0, 0, 0};
+                         python(&s, "unknown", "/a.py", 9, TRACE_FRAME_LINE_UNKNOWN), 0, 0, 0, 0, 0};
     LOAD(&s, python_frame, .id = frames[2] = ++s.frames, .code = s.codes, .offset = -2); /* about to begin: its first line */
     LOAD(&s, python_frame, .id = frames[3] = ++s.frames, .code = s.codes, .offset = -1); /* not known, before 0.2 */
     LOAD(&s, code, .id = ++s.codes, .python_version = 0x030b02f0, .first_line = 20, .name_form = 1);
     LOAD(&s, python_frame, .id = frames[4] = ++s.frames, .code = s.codes, .offset = 4);
-    uint32_t id = tuple(&s, (struct trace_tuple){.python_stack = stack(&s, frames, 5), .python_end = LOSS_complete});
+    /* Of a version that nobody knows. */
+    LOAD(&s, code, .id = ++s.codes, .python_version = 0x031601f0, .first_line = 30, .name_form = 1, .line_table_form = 1);
+    LOAD(&s, python_frame, .id = frames[5] = ++s.frames, .code = s.codes, .offset = 4);
+    LOAD(&s, python_frame, .id = frames[6] = ++s.frames, .code = s.codes, .offset = -1);
+    uint32_t id = tuple(&s, (struct trace_tuple){.python_stack = stack(&s, frames, 7), .python_end = LOSS_complete});
     uint32_t at = sample(&s, 1, id, 50).stack;
     const struct emit_model *m = resolver_model(s.resolver);
-    static const uint32_t lines[] = {1, 0, 9, 0, 0}, functions[] = {1, 9, 9, 9, 20};
-    for (int i = 4; i >= 0; i--, at = m->stacks[at].parent) {
+    static const uint32_t lines[] = {1, 0, 9, 0, 0, 0, 0}, functions[] = {1, 9, 9, 9, 20, 30, 30};
+    for (int i = 6; i >= 0; i--, at = m->stacks[at].parent) {
         assert_int_equal(m->frames[m->stacks[at].frame].line, lines[i]);
         assert_int_equal(m->frames[m->stacks[at].frame].function_line, functions[i]);
     }
