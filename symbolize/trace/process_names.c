@@ -8,6 +8,7 @@
 enum {
     TRIES_MAX = 1000, /* samples of the first thread in an epoch: as long as a pex prepares what it runs, it is not there */
     IMAGES_MAX = 16,  /* program images of a pid that are looked at */
+    NAME_BYTES_PER_STEP = 16, /* of a name that is compared: the kernel has short ones, a forged trace need not */
     LOOK_WORK = 50,   /* for a name that is looked up, see limits.h */
     LOOKS_MAX = 500,  /* for the master of a worker in an epoch: processes begin, and change their titles, as often as they like */
 };
@@ -330,7 +331,8 @@ static struct error *change_kernel_name(struct process_names *n, struct epoch *e
     const struct epoch_process *p = &e->processes.data[process];
     struct process_known *known = known_of(n, e, process, file);
 
-    if (!known || !add_kernel_name(n, known, epoch_text(e, p->def.comm)) || !add_kernel_name(n, known, epoch_text(e, p->comm)))
+    if (!known || !limits_work(e->limits, strlen(epoch_text(e, p->comm)) / NAME_BYTES_PER_STEP) ||
+        !add_kernel_name(n, known, epoch_text(e, p->def.comm)) || !add_kernel_name(n, known, epoch_text(e, p->comm)))
         return error_no_memory();
     return has_own_name(e, process) ? NULL : name_workers(n, e, process, file);
 }
