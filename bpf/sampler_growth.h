@@ -339,7 +339,7 @@ static __always_inline __u64 rest_take(struct process_growth *g, __u64 bytes, __
 }
 
 /*
- * Returns what a sample of a call that gave `bytes` stands for; 0: it has none, and a later sample stands for them. A call
+ * Returns the weight of a sample for a call that gave `bytes`; 0: take no sample, the bytes go to the next one. A call
  * that gave a period or more stands for itself alone: whether it counts as growth is found out of it alone.
  */
 static __noinline __u64 growth_take(struct scratch *s, struct process_growth *g, const struct wire_process *process, __u64 bytes,

@@ -71,7 +71,7 @@ static __always_inline __u64 hit_weight(void *ctx, const volatile struct wire_hi
         return 1;
     if (size > sizeof value || bpf_probe_read_kernel(&value, size, ctx + weight->offset))
         return 0;
-    __u32 unused = 64 - 8 * size; /* this machine has the lowest byte first */
+    __u32 unused = 64 - 8 * size; /* little endian */
     if (weight->is_signed && (__s64)(value << unused) < 0)
         return 0;
     if (value <= WIRE_HIT_MOST)

@@ -18,7 +18,7 @@
 #include "formats/base/clock.h"
 
 #define TORN_TRIES 2 /* how often a list that changed is read again */
-#define FIRST_FIFTHS 3 /* of the time, until when the tasks are to be found first: to find them again takes as long */
+#define FIRST_FIFTHS 3 /* share of the time limit for the first search; the second one needs as long again */
 #define KNOWN_PAGES_MAX (1u << 20) /* of all processes that are remembered: 8 MiB */
 
 /* What is known of a process from its last look. */

@@ -69,7 +69,7 @@ struct task_waits {
     uint64_t kept_bytes; /* of all accounts */
     /* scratch of one look */
     struct task_chains chains;
-    VEC(uint32_t) loops; /* by those of the table: indexes of the account's */
+    VEC(uint32_t) loops; /* for each loop of the table its index in the account */
     struct buf text;
     struct message message;
 };

@@ -59,7 +59,7 @@ struct tables {
 void tables_note_change(struct tables *t);
 /* The sampler finds no table from now on. */
 void tables_hide(struct tables *t, uint32_t number);
-/* Call behind tables_hide(): who sees the new generation finds no table there (bpf/native_rows.h). */
+/* Call after tables_hide(): whoever sees the new generation no longer finds the table (bpf/native_rows.h). */
 void tables_new_generation(struct tables *t);
 /* The table lacks room; or it does not any more: it has room, or nobody wants it. */
 void tables_lack(struct tables *t, uint32_t number);

@@ -62,7 +62,7 @@ struct account {
 struct quotas {
     struct limit limits[QUOTA_COUNT];
     VEC(struct account) accounts; /* by slot */
-    VEC(struct owner) owners;     /* the first has all that are not told apart */
+    VEC(struct owner) owners;     /* the first stands for all users that have no entry of their own */
     struct map owner_index;       /* key -> index in owners */
     struct usages pool;
     uint64_t time_ns;  /* of the latest quota_take() */

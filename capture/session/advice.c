@@ -70,7 +70,7 @@ struct error *advice_no_process(const struct session *s, uint32_t pid)
                         pid, hidepid);
 }
 
-/* Whether one that descends from this process can be recorded: a shell may be asked for that runs Python. */
+/* True if a descendant can be recorded: the user may have given the pid of a shell that runs Python. */
 static bool runs_python(const struct session *s, uint32_t tgid)
 {
     enum { DEPTH_MAX = 64 };

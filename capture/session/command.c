@@ -22,7 +22,7 @@ void command_context_save(struct command_context *s)
         sigaction(changed[i], NULL, &s->actions[i]);
 }
 
-/* But for events: until it executes another program the child is called pycap. */
+/* But SIGUSR1 is ignored: until it execs, the child is named pycap, too, and `pkill -USR1 pycap` would hit it. */
 static void restore(const struct command_context *s)
 {
     signal(changed[EVENT_SIGNAL], SIG_IGN);

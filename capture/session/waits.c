@@ -205,7 +205,7 @@ struct error *waits_end(struct waits *w, const struct wire_wait *end)
     uint64_t woken_ns = end->in_ns - end->queue_ns;
     uint64_t weight_ns = rest_of(woken_ns - end->out_ns, &p->paid_ns);
     uint64_t queue_ns = rest_of(end->queue_ns, &p->paid_ns);
-    /* Only after an end that was lost is there still something that was handed on before. */
+    /* Normally nothing was handed on yet; it was only if the message of an earlier end got lost. */
     p->sample->waited_ns = woken_ns > end->out_ns ? woken_ns - end->out_ns : 1; /* 0: it is not the last one */
     p->sample->waker_kind = end->waker_kind;
     p->sample->waker_tgid = end->waker_tgid;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A name in no file system begins with a NUL in the address, and has none at its end. */
+/* An abstract address begins with a NUL byte and is not terminated by one. */
 #include "formats/base/notify_socket.h"
 
 #include <errno.h>

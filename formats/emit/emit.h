@@ -422,7 +422,7 @@ struct emit_options {
     double min_share;    /* what weighs less is joined or left out, where the format `joins_thin`; 0: nothing; below: see emit_min_share() */
     bool weights_differ; /* samples to come do not all weigh the same, as far as that is known beforehand */
     struct limits *limits; /* of memory and work; borrowed; NULL: none */
-    struct emit_summary *summary; /* borrowed; NULL: none, as of a part: it would be that of the whole recording */
+    struct emit_summary *summary; /* borrowed; NULL for a part of an output, since the summary is about the whole recording */
     struct emit_comparison *comparison; /* borrowed; NULL: the captures are one set */
     struct emit_files *files; /* borrowed; NULL: the output is a pipe or the terminal, or a part */
     const struct emit_part *part; /* borrowed, and changes as samples come; NULL: the output holds all samples */

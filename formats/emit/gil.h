@@ -17,7 +17,7 @@
 #include "formats/base/vec.h"
 #include "formats/emit/emit.h"
 
-/* What the samples of a sum show. */
+/* Which facts the samples in a total carry. */
 enum gil_what {
     GIL_RAN,    /* the thread ran, and held the GIL */
     GIL_OFF,    /* it was off the CPU, and held the GIL */

@@ -49,7 +49,7 @@ struct perf_script {
     struct arena arena;
     VEC(struct text) frames, events; /* by id */
     VEC(struct text) comms;
-    struct map comm_of; /* thread -> its index in comms: one of many parts has few of all threads */
+    struct map comm_of; /* index of a thread in `comms`; a map, since a part of a split output holds few of all threads */
     struct buf scratch, lines; /* `lines`: of the sample, until they are written */
 };
 

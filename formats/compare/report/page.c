@@ -8,7 +8,7 @@
 
 enum { OLD, NEW };
 
-/* What runs of which there are no samples have of a node. */
+/* The time that runs without samples (baselines) spent in a node. */
 struct node_sum {
     double value[2], samples[2]; /* by side */
 };
