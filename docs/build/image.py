@@ -23,6 +23,7 @@ CERTIFICATES = pathlib.Path("/usr/share/ca-certificates/mozilla")
 LICENSES = ("LICENSE", "LICENSE-Apache-2.0", "LICENSE-GPL-2.0", "THIRD-PARTY", "pycap.cdx.json")
 # What the terminals of `pycap top` can do. ncurses looks for it here.
 TERMINFO = pathlib.Path("/lib/terminfo")
+CHARACTERS = pathlib.Path("/usr/lib/locale/C.utf8/LC_CTYPE")  # what UTF-8 is, for the same
 TERMINALS = ("linux", "screen", "screen-256color", "tmux-256color", "vt100", "xterm", "xterm-256color")
 # Users without a password or a shell: the numbers that docs/kubernetes/pycap.yaml has for who sends, and for who may read traces.
 USERS = """root:x:0:0:root:/:/sbin/nologin
@@ -44,6 +45,7 @@ def contents(tree):
     files = {f"usr/bin/{program}": ((tree / "bin" / program).read_bytes(), 0o755) for program in ("pycap", "pysym")}
     files["etc/ssl/certs/ca-certificates.crt"] = certificates(), 0o644
     files["etc/passwd"], files["etc/group"] = (USERS.encode(), 0o644), (GROUPS.encode(), 0o644)
+    files[str(CHARACTERS)[1:]] = CHARACTERS.read_bytes(), 0o644
     for terminal in TERMINALS:
         files[f"lib/terminfo/{terminal[0]}/{terminal}"] = (TERMINFO / terminal[0] / terminal).read_bytes(), 0o644
     for name in LICENSES:
@@ -76,7 +78,7 @@ def config(version, licenses, platform, layer, created):
     labels = {"title": NAME, "version": version, "licenses": licenses, **({"source": os.environ["URL"]} if os.environ.get("URL") else {}),
               "description": "A profiler for Python in production: pycap records with eBPF, pysym shows and sends the recordings"}
     return {**platform, "created": created,
-            "config": {"Env": ["PATH=/usr/bin"], "Cmd": ["pycap", "--help"], "WorkingDir": "/",
+            "config": {"Env": ["PATH=/usr/bin", "LANG=C.UTF-8"], "Cmd": ["pycap", "--help"], "WorkingDir": "/",
                        "Labels": {f"org.opencontainers.image.{key}": value for key, value in labels.items()}},
             "rootfs": {"type": "layers", "diff_ids": ["sha256:" + hashlib.sha256(layer).hexdigest()]},
             "history": [{"created": created, "created_by": "docs/build/image.py"}]}

@@ -152,7 +152,9 @@ struct error *live_screen_open(struct live_screen **out)
         live_screen_close(s);
         return err;
     }
-    setlocale(LC_CTYPE, ""); /* which characters the terminal shows, and how wide they are */
+    /* Which characters the terminal shows, and how wide they are. Hosts often lack the locale that a user brings along. */
+    if (!setlocale(LC_CTYPE, ""))
+        setlocale(LC_CTYPE, "C.UTF-8");
     *out = s;
     return NULL;
 }
