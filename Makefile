@@ -38,6 +38,10 @@ MACHINE := $(firstword $(subst -, ,$(or $(CROSS),$(shell $(CC) -dumpmachine 2>/d
 ARCH    := $(shell echo $(MACHINE) | sed 's/x86_64/x86/; s/aarch64/arm64/; s/powerpc64le\|ppc64le/powerpc/; s/riscv64/riscv/; s/loongarch64/loongarch/')
 REFUSED := $(if $(filter $(ARCH),$(ARCHES)),,pycap and pysym do not run on $(MACHINE) yet: ARCHES in the Makefile lacks it. formats/elf/machine.h says how to add a machine.)
 
+# The date of manual pages and packages: the newest of the package's changelog.
+SOURCE_DATE_EPOCH := $(or $(SOURCE_DATE_EPOCH),$(shell date -d "$$(sed -n 's/^ -- .*>  //p;T;q' docs/debian/changelog 2>/dev/null)" +%s))
+export SOURCE_DATE_EPOCH
+
 prefix  ?= /usr/local
 DESTDIR ?=
 CLANG   ?= $(firstword $(shell command -v clang clang-14 clang-16 clang-19 2>/dev/null) clang-14)
@@ -305,7 +309,7 @@ MAN := $(patsubst docs/%.scd,$(OUT)/man/%,$(sort $(wildcard docs/*.1.scd)))
 $(MAN): $(OUT)/man/%: docs/%.scd | $(OUT)/.needs-man
 	@mkdir -p $(@D)
 	$(call say,MAN,$@)
-	$(Q)SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct 2>/dev/null || stat -c %Y CHANGES)} scdoc <$< >$@
+	$(Q)scdoc <$< >$@
 
 .PHONY: soak
 soak: all ## record for SOAK_MINUTES (10) under a hard load, onto slow and full disks
@@ -436,7 +440,8 @@ deb: | $(OUT)/.needs-build ## Debian packages: build/pycap_$(VERSION)-1_MACHINE.
 # ---- programs without libraries ----
 # The programs load libarchive, libcurl and libdebuginfod when they are needed. Here those and all others are linked: from Debian's
 # packages, but for the last two and libunwind, which are built from its sources. Of libarchive's formats and filters few are used, but its
-# tables name all of them; those that need yet more libraries stay out, and with them most of what pkg-config would say of it. The maps say what was linked, for the list of components (docs/build/components.py).
+# tables name all of them; those that need yet more libraries stay out, and with them most of what pkg-config would say of it. The
+# maps say what was linked, for the list of components (docs/build/components.py).
 STATIC := $(OUT)/static
 STATIC_CAPTURE   := $(STATIC)/obj/capture/archive/libarchive.o
 STATIC_SYMBOLIZE := $(STATIC)/obj/symbolize/binary/debuginfod.o $(STATIC)/obj/symbolize/push/curl_library.o
@@ -463,7 +468,6 @@ $(STATIC)/.libraries: docs/build/static-libraries.sh
 	$(Q)CC="$(CC)" sh docs/build/static-libraries.sh $(STATIC) && touch $@
 
 # What the packages hold, below $(STATIC)/usr: as make install lays it out, with what is inside the programs.
-export SOURCE_DATE_EPOCH ?= $(shell date -d "$$(sed -n 's/^ -- .*>  //p' docs/debian/changelog | head -n 1)" +%s)
 .PHONY: package-tree tarball wheel rpm image
 package-tree: static
 	$(Q)rm -rf $(STATIC)/usr

@@ -17,9 +17,7 @@ for package in runc crun skopeo openssl python3-yaml; do
     sh docs/build/deps.sh $package >&2 || true
 done
 "$python" -c 'import yaml' || skip "no python3-yaml"
-code=0
-tests/static-libraries.sh || code=$?
-[ $code != 77 ] || skip "the sources of its libraries cannot be had"
+static_libraries_or_skip
 
 dir=$(mktemp -d)
 program='' running='' store='' cgroup=''

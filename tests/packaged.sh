@@ -32,6 +32,14 @@ expect() {
     fi
 }
 
+# For make static: exits with 77 where the sources of its libraries cannot be had.
+static_libraries_or_skip() {
+    local code=0
+    tests/static-libraries.sh || code=$?
+    [ $code != 77 ] || { echo "SKIP: the sources of its libraries cannot be had" >&2; exit 77; }
+    return $code
+}
+
 # The counts as the last line, and the exit code.
 report() {
     echo "$passed passed, $failed failed, $skipped skipped"

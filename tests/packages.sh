@@ -22,9 +22,7 @@ remove() {
 }
 trap remove EXIT
 
-code=0
-tests/static-libraries.sh || code=$?
-[ $code != 77 ] || skip "the sources of its libraries cannot be had"
+static_libraries_or_skip
 make tarball wheel rpm >"$dir/make.log" 2>&1 || { tail -n 20 "$dir/make.log"; exit 1; }
 files=(build/pycap-"$version"-linux-x86_64.tar.gz build/pycap_profiler-"$version"-*.whl build/pycap-"$version"-1.x86_64.rpm build/pysym-"$version"-1.x86_64.rpm)
 tarball=${files[0]} wheel=${files[1]}
@@ -185,7 +183,6 @@ by_wheel() {
 if root_tree bookworm-apt bookworm --variant=apt --include=man-db; then
     spread "$cache/roots/bookworm-apt" no-python
     by_tarball no-python
-    for package in pycap pysym; do cp "build/$package-$version-1.x86_64.rpm" "$dir/no-python/$package.rpm"; done
     sh docs/build/deps.sh rpm cpio >&2
     expect "rpm -i" rpm --root "$dir/no-python" --ignorearch --nodeps -i "build/pycap-$version-1.x86_64.rpm" "build/pysym-$version-1.x86_64.rpm"
     expect "rpm -V" rpm --root "$dir/no-python" --nodeps -V pycap pysym

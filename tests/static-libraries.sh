@@ -14,4 +14,3 @@ if [ ! -e build/static/.libraries ] && [ -e "$kept/.libraries" ]; then
 fi
 make build/static/.libraries
 [ -e "$kept/.libraries" ] || { mkdir -p "$kept" && cp -R build/static/lib build/static/include build/static/.libraries "$kept"; }
-touch build/static/.libraries

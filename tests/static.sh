@@ -9,9 +9,7 @@ cd "$(dirname "$0")/.."
 
 [ "$(id -u)" = 0 ] || { echo "SKIP: a root of its own needs root" >&2; exit 77; }
 unset MAKEFLAGS MAKEOVERRIDES MFLAGS
-code=0
-tests/static-libraries.sh || code=$?
-[ $code != 77 ] || { echo "SKIP: the sources of its libraries cannot be had" >&2; exit 77; }
+static_libraries_or_skip
 make all static
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT

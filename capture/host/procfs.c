@@ -167,13 +167,13 @@ char *procfs_cgroups(pid_t pid)
     return failed ? NULL : text;
 }
 
-char *procfs_cgroup(pid_t pid, bool unified)
+char *procfs_cgroup(pid_t pid)
 {
     char *text = procfs_cgroups(pid);
 
     if (!text)
         return NULL;
-    char *found = procfs_cgroup_in(text, unified);
+    char *found = procfs_cgroup_in(text, false);
     free(text);
     return found;
 }

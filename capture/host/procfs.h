@@ -38,16 +38,16 @@ bool procfs_comm(pid_t pid, pid_t tid, char out[17]);
 bool procfs_root_is_closed(pid_t pid);
 /* Inode number of a namespace ("pid", "mnt"), 0 when it cannot be read. */
 uint64_t procfs_namespace(pid_t pid, const char *name);
+/* Paths of the process's cgroup in all hierarchies, a line each: the text of /proc/PID/cgroup, malloc'd; NULL when unknown. */
+char *procfs_cgroups(pid_t pid);
 /*
- * Path of the process's cgroup, malloc'd; NULL when unknown. With `unified` in the unified hierarchy if it is in one; else in that
+ * The one of them that names it, malloc'd; NULL when unknown. With `unified` in the unified hierarchy if it is in one; else in that
  * of systemd (name=systemd), where container engines and systemd on cgroup v1 name theirs, if it is not at its root. Where
  * there is neither, in that of memory.
  */
-char *procfs_cgroup(pid_t pid, bool unified);
-/* The same from the text of /proc/PID/cgroup. */
 char *procfs_cgroup_in(const char *text, bool unified);
-/* Its paths in all hierarchies, a line each: the text of /proc/PID/cgroup. The same otherwise. */
-char *procfs_cgroups(pid_t pid);
+/* The same of a process, not `unified`. */
+char *procfs_cgroup(pid_t pid);
 /* Its arguments with blanks between them, at most 4 KiB, malloc'd; NULL when unknown. */
 char *procfs_cmdline(pid_t pid);
 /*

@@ -76,7 +76,7 @@ static char *hierarchy(const char *mountinfo, const char *kind, const char *opti
 }
 
 /*
- * The hierarchy by which processes are told apart, and which procfs_cgroup() is of: the unified one, or where none is mounted the one
+ * The hierarchy by which processes are told apart, and which procfs_cgroup_in() is of: the unified one, or where none is mounted the one
  * in which systemd and container engines name theirs, or that of memory. Malloc'd; NULL: there is none.
  */
 static char *chosen_hierarchy(const char *mountinfo)
@@ -221,26 +221,32 @@ bool filter_has_path(const struct filter *f, const char *cgroup)
     return false;
 }
 
-static bool is_in_container(const struct filter *f, uint32_t tgid)
+static bool is_in_container(const struct filter *f, const char *cgroups)
 {
-    char *cgroups = procfs_cgroups((pid_t)tgid);
-    bool passes = false;
+    for (size_t i = 0; i < f->containers.count; i++) {
+        if (containers_holds(f->containers.data[i], cgroups))
+            return true;
+    }
+    return false;
+}
 
-    for (size_t i = 0; cgroups && !passes && i < f->containers.count; i++)
-        passes = containers_holds(f->containers.data[i], cgroups);
-    free(cgroups);
+static bool is_in_cgroup(const struct filter *f, const char *cgroups)
+{
+    char *unified = procfs_cgroup_in(cgroups, true), *named = procfs_cgroup_in(cgroups, false);
+    bool passes = filter_has_path(f, unified) || filter_has_path(f, named);
+
+    free(unified);
+    free(named);
     return passes;
 }
 
 bool filter_passes_cgroup(const struct filter *f, uint32_t tgid)
 {
-    if (f->containers.count && !is_in_container(f, tgid))
-        return false;
-    if (!f->cgroups.count)
+    if (!filter_is_by_cgroup(f))
         return true;
-    char *unified = procfs_cgroup((pid_t)tgid, true), *named = procfs_cgroup((pid_t)tgid, false);
-    bool passes = filter_has_path(f, unified) || filter_has_path(f, named);
-    free(unified);
-    free(named);
+    char *cgroups = procfs_cgroups((pid_t)tgid);
+    bool passes = cgroups && (!f->containers.count || is_in_container(f, cgroups)) && (!f->cgroups.count || is_in_cgroup(f, cgroups));
+
+    free(cgroups);
     return passes;
 }

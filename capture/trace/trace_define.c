@@ -187,7 +187,7 @@ static struct trace_process record_of(struct trace_builder *b, struct process_no
 static void describe(struct trace_builder *b, struct process_note *n, struct trace_process *record)
 {
     const struct process *p = n->process;
-    char *cgroup = procfs_cgroup((pid_t)p->tgid, false);
+    char *cgroup = procfs_cgroup((pid_t)p->tgid);
 
     record->pid_namespace = procfs_namespace((pid_t)p->tgid, "pid");
     record->mount_namespace = procfs_namespace((pid_t)p->tgid, "mnt");

@@ -3,7 +3,7 @@
 # Makes all that a release consists of, out of a clean clone of the last commit, in build/release/VERSION: source, programs as tarball,
 # wheel, RPMs, Debian packages and container image, what is inside them, the sources of libraries whose license asks for them, notes, and
 # SHA256SUMS of all, ready to be signed. The same commit gives the same bytes. It publishes nothing. docs/release.md
-# usage: release.sh VERSION     URL: where all this is to be found, for wheel, RPMs, image and THIRD-PARTY
+# usage: release.sh VERSION     SOURCE_DATE_EPOCH: the date of all; URL: where all this is to be found, for wheel, RPMs, image and THIRD-PARTY
 set -eu
 cd "$(dirname "$0")/../.."
 umask 022
@@ -26,8 +26,7 @@ cp build/static/usr/share/doc/pycap/pycap.cdx.json "$out/pycap-$version.cdx.json
 mkdir sources
 # shellcheck disable=SC2046
 sh docs/build/debian-sources.sh "$clone/sources" --download-only $(/usr/bin/python3 docs/build/components.py --sources build/static)
-date=$(make -s --eval='date:; @echo $(SOURCE_DATE_EPOCH)' date)
-tar --sort=name --mtime="@$date" --owner=0 --group=0 --numeric-owner --format=gnu --transform "s,^sources,pycap-$version-third-party-sources," \
+tar --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --format=gnu --transform "s,^sources,pycap-$version-third-party-sources," \
     -cf "$out/pycap-$version-third-party-sources.tar" sources
 {
     printf '# pycap %s\n' "$version"

@@ -25,6 +25,12 @@ static inline bool event_is_time(enum event_value kind)
     return kind >= EVENT_CPU_TIME && kind <= EVENT_TASK_WAIT;
 }
 
+/* Is it time that threads ran, also where time that they waited is with it? */
+static inline bool event_is_running(enum event_value kind)
+{
+    return kind == EVENT_CPU_TIME || kind == EVENT_WALL_TIME;
+}
+
 static inline bool event_is_waiting(enum event_value kind)
 {
     return kind == EVENT_OFF_CPU || kind == EVENT_BLAME || kind == EVENT_TASK_WAIT;

@@ -115,7 +115,6 @@ static struct error *compare_sides(struct sides *s, const struct compare_options
     out->event = event->name;
     out->unit = event->unit;
     out->kind = event->kind;
-    out->is_cpu = run_event_is_cpu(event);
     TRY(conditions_check(s, options->force, out));
     TRY(list_runs(s, out));
     struct error *err = match_init(&match, s);

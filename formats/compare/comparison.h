@@ -138,7 +138,6 @@ struct comparison {
     uint32_t event;               /* text: name of the event compared */
     uint32_t unit;                /* text */
     enum event_value kind;
-    bool is_cpu;                  /* time that threads ran */
     bool by_work;                 /* values are per unit of work */
     bool conclusive;              /* false: nothing can be concluded (too few runs, one that lost too much): no row has an answer */
     VEC(struct compare_problem) problems;

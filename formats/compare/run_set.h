@@ -97,12 +97,6 @@ struct run_event {
     struct run_cells modules; /* by text: the owner's file, which is what Python calls a module */
 };
 
-/* Is it time that threads ran? */
-static inline bool run_event_is_cpu(const struct run_event *event)
-{
-    return event->kind == EVENT_CPU_TIME || event->kind == EVENT_WALL_TIME;
-}
-
 struct run_note {
     uint32_t key, value; /* texts: what the program wrote into PYCAP_NOTE */
 };

@@ -28,7 +28,7 @@ static uint32_t choose_event(const struct sides *s)
         const struct run_event *e = &first->events.data[i];
         if (!all_have(s, e->name))
             continue;
-        if (run_event_is_cpu(e))
+        if (event_is_running(e->kind))
             return e->name;
         if (chosen == RUN_SET_NONE)
             chosen = e->name;

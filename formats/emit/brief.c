@@ -422,7 +422,7 @@ static struct error *brief_sample(void *state, const struct emit_sample *s)
     const struct emit_event *event = &v->model->events[s->event];
     struct brief *b = v->own;
 
-    if ((event->kind == EVENT_CPU_TIME || event->kind == EVENT_WALL_TIME) && s->gil != EMIT_GIL_UNKNOWN) {
+    if (event_is_running(event->kind) && s->gil != EMIT_GIL_UNKNOWN) {
         b->gil_known++;
         b->gil_held += s->gil == EMIT_GIL_HELD;
     }

@@ -43,7 +43,7 @@ bool gil_figures_matter(const struct summary *s, const struct resolver *r)
 
     gil_figures_of(s, r, &f);
     for (uint32_t i = 0; i < m->event_count; i++) {
-        if (m->events[i].kind == EVENT_CPU_TIME || m->events[i].kind == EVENT_WALL_TIME)
+        if (event_is_running(m->events[i].kind))
             cpu_ns += m->totals[i].shown_value;
     }
     return f.waited_ns && f.waited_ns / MATTERS_PERCENT >= cpu_ns / 100;

@@ -89,7 +89,7 @@ static void setup(struct scene *s, const char *name)
     c->event = text_number(s, "cpu-clock");
     c->unit = text_number(s, "ns");
     c->kind = EVENT_CPU_TIME;
-    c->is_cpu = c->conclusive = true;
+    c->conclusive = true;
     c->tested_rows = 3;
     struct compare_row row = row_of(COMPARE_TOTAL, RUN_SET_NONE, RUN_SET_NONE);
     row.change = 0.006, row.low = -0.12, row.high = 0.15, row.runs_needed = 1600, row.error = 0.2;

@@ -38,7 +38,7 @@ static void init(struct scene *s, size_t old_runs, size_t new_runs)
     }
     for (uint32_t n = 0; n < sizeof nodes / sizeof *nodes; n++)
         assert_int_equal(run_set_node(&s->set, nodes[n][0], nodes[n][1]), n + 1);
-    s->c = (struct comparison){.set = &s->set, .conclusive = true, .kind = EVENT_CPU_TIME, .is_cpu = true, .by_work = true};
+    s->c = (struct comparison){.set = &s->set, .conclusive = true, .kind = EVENT_CPU_TIME, .by_work = true};
     for (size_t i = 0; i < old_runs; i++)
         assert_true(VEC_PUSH(&s->c.old_runs, (uint32_t)i));
     for (size_t i = 0; i < new_runs; i++)

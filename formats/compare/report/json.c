@@ -249,7 +249,7 @@ static struct error *json_report(const struct report *r, FILE *out)
               set_text(object, "unit", r, c->unit) && json_set(object, "is_time", json_boolean(event_is_time(c->kind))) &&
               json_set(object, "is_waiting", json_boolean(event_is_waiting(c->kind))) &&
               json_set(object, "is_task", json_boolean(c->kind == EVENT_TASK_WAIT)) &&
-              json_set(object, "is_cpu", json_boolean(c->is_cpu)) && json_set(object, "by_work", json_boolean(c->by_work)) &&
+              json_set(object, "is_cpu", json_boolean(event_is_running(c->kind))) && json_set(object, "by_work", json_boolean(c->by_work)) &&
               json_set(object, "conclusive", json_boolean(c->conclusive)) &&
               json_set(object, "tested_rows", json_number(c->tested_rows)) && set_words(object, "verdict", &verdict) &&
               set_words(object, "method", &method) && json_set(object, "runs", run_list(r)) &&

@@ -146,8 +146,8 @@ void words_put_head(const struct report *r, struct buf *out)
     put_programs(r, out);
     buf_put_str(out, ": ");
     put_name(r, c->event, out);
-    if (c->is_cpu || event_is_waiting(c->kind))
-        buf_put_str(out, c->is_cpu ? ", CPU time" : c->kind == EVENT_TASK_WAIT ? ", time that tasks waited" : ", time off the CPU");
+    if (event_is_running(c->kind) || event_is_waiting(c->kind))
+        buf_put_str(out, event_is_running(c->kind) ? ", CPU time" : c->kind == EVENT_TASK_WAIT ? ", time that tasks waited" : ", time off the CPU");
     buf_put_str(out, c->by_work ? ", per unit of work" : "");
 }
 
@@ -164,7 +164,7 @@ static uint64_t count_findings(const struct report *r, enum compare_answer answe
 
 void words_put_verdict(const struct report *r, struct buf *out)
 {
-    bool cpu = r->comparison->is_cpu;
+    bool cpu = event_is_running(r->comparison->kind);
     uint64_t slower = count_findings(r, COMPARE_SLOWER), faster = count_findings(r, COMPARE_FASTER), of[3] = {0};
     struct number n;
 
@@ -186,7 +186,7 @@ void words_put_verdict(const struct report *r, struct buf *out)
 
 const char *words_answer(const struct report *r, const struct compare_row *row)
 {
-    bool cpu = r->comparison->is_cpu;
+    bool cpu = event_is_running(r->comparison->kind);
 
     switch (row->answer) {
     case COMPARE_SLOWER:

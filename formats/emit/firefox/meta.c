@@ -31,7 +31,7 @@ static void put_name(const char *key, const char *name, struct buf *out)
 uint32_t firefox_first_event(const struct emit_model *m)
 {
     for (uint32_t i = 0; i < m->event_count; i++) {
-        if (m->events[i].kind == EVENT_CPU_TIME || m->events[i].kind == EVENT_WALL_TIME)
+        if (event_is_running(m->events[i].kind))
             return i;
     }
     return 0;
